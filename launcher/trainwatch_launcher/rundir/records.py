@@ -1,0 +1,124 @@
+"""Every record of the run directory: its fields, their units, and where the facts come from.
+
+All times are Unix seconds on the worker's clock. Absent facts are None.
+"""
+from __future__ import annotations
+
+from trainwatch_launcher.rundir.record import FORMAT, Record, is_a
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class RunInfo(Record):
+    """run.json: what is the same for all workers. Written once, by whichever launcher comes first."""
+
+    format: int = FORMAT
+    run_id: str
+    created: float
+    world_size: int | None = None
+    """Number of ranks, where the first launcher knew it."""
+    command: list[str] = []  # noqa: RUF012 - never changed in place
+    """The first launcher's command, undecodable bytes as surrogate escapes."""
+    launcher_version: str = ""
+
+
+class Status(Record):
+    """status.json: all that a table row needs, replaced at most once a second and at least every `interval` seconds."""
+
+    format: int = FORMAT
+    time: float
+    """When this snapshot was taken; the heartbeat."""
+    interval: float = 5.0
+    """Longest time between two heartbeats, in seconds. Three of them without one: the attempt is lost."""
+
+    run_id: str = ""
+    rank: int = 0
+    attempt: int = 1
+    local_rank: int | None = None
+    world_size: int | None = None
+    host: str = ""
+
+    launcher_pid: int | None = None
+    pid: int | None = None
+    """The command's process id, as the launcher sees it (its own PID namespace)."""
+    started: float | None = None
+    """When the command was spawned."""
+
+    phase: str | None = None
+    phase_since: float | None = None
+    phase_count: int = 0
+    stalled_since: float | None = None
+
+    output_bytes: int = 0
+    output_lines: int = 0
+    last_output: float | None = None
+    last_line: str = ""
+    """The last line of output, at most 200 characters, control sequences removed."""
+
+    exited: float | None = None
+    exit_code: int | None = None
+    """As a shell gives it: 128+n for signal n."""
+    exit_signal: int | None = None
+    reason: str = ""
+    """The diagnosis in one line, empty when there is none."""
+
+    hold_until: float | None = None
+    ended: float | None = None
+    end_code: int | None = None
+    """What the launcher itself exited with."""
+
+    warning: str = ""
+    """The newest warning that still holds, empty when all is well."""
+    clock_offset: float | None = None
+    """File server's clock minus the worker's, in seconds, as measured at the start."""
+
+
+class Event(Record):
+    """One line of events.jsonl: a time, a name, and the facts that belong to it (see docs/run-directory.md)."""
+
+    v: int = FORMAT
+    time: float
+    event: str
+
+    def text(self, name: str) -> str:
+        """The fact `name` as text; empty when it is absent or something else."""
+        value = self.extra.get(name)
+        return value if isinstance(value, str) else ""
+
+    def number(self, name: str) -> float | None:
+        """The fact `name` as a number; None when it is absent or something else."""
+        value = self.extra.get(name)
+        return value if is_a(value, "float") else None  # type: ignore[return-value]
+
+    def integer(self, name: str) -> int | None:
+        """The fact `name` as an integer; None when it is absent or something else."""
+        value = self.extra.get(name)
+        return value if is_a(value, "int") else None  # type: ignore[return-value]
+
+    def texts(self, name: str) -> list[str]:
+        """The fact `name` as a list of texts; what is no text in it is left out."""
+        value = self.extra.get(name)
+        return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+class Request(Record):
+    """One file in control/: something that a person asks of a launcher."""
+
+    format: int = FORMAT
+    id: str
+    command: str
+    """`release`, `extend`, `signal` or `stop`."""
+    by: str = ""
+    """Who asks: user@host."""
+    time: float = 0.0
+    seconds: float | None = None
+    """`extend`: how much longer to hold."""
+    signal: str | None = None
+    """`signal`: its name, with or without SIG."""
+
+
+def event(kind: str, time: float, /, **facts: Any) -> Event:
+    """An event of this format's version: what happened, when, and its facts."""
+    return Event(time=time, event=kind, **facts)

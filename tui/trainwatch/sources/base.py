@@ -1,0 +1,57 @@
+"""What the app knows of any source of a run, wherever its bytes are."""
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from trainwatch_launcher.reader.changes import AttemptKey, Change
+
+
+class SourceError(Exception):
+    """A source cannot do what was asked; the message is one line for a person and names the fix where there is one."""
+
+
+@dataclass(frozen=True)
+class ShellPlan:
+    """How to get a shell where an attempt runs: an argument list, never a string for a shell to parse."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str] | None = None
+    cwd: str | None = None
+    note: str = ""
+    """One line for the person: what this shell is, and what it is not."""
+
+
+class Source(Protocol):
+    """One run, followed. All methods are coroutines or cheap, and none blocks the event loop."""
+
+    name: str
+    """What the user called it."""
+
+    def changes(self) -> AsyncIterator[Sequence[Change]]:
+        """Batches of changes from the first reading on, until the source is closed. Raises SourceError."""
+        ...
+
+    async def log_size(self, key: AttemptKey) -> int:
+        """Bytes in an attempt's output.log now; 0 when there is none."""
+        ...
+
+    async def read_log(self, key: AttemptKey, offset: int, length: int) -> bytes:
+        """Bytes of an attempt's output.log; fewer at its end. Raises SourceError."""
+        ...
+
+    async def request(self, key: AttemptKey, command: str, *, seconds: float | None = None, signal: str | None = None) -> str:
+        """Ask an attempt's launcher for something; returns the request's id, which its `control` event answers.
+
+        Raises SourceError when the request cannot be written.
+        """
+        ...
+
+    async def shell(self, key: AttemptKey) -> ShellPlan:
+        """How to open a shell in an attempt's working directory and environment. Raises SourceError."""
+        ...
+
+    async def close(self) -> None:
+        """Stop following; `changes` ends."""
+        ...
