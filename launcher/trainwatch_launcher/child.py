@@ -1,0 +1,223 @@
+"""The command: how it is started in a process group of its own, watched, and cleaned up after."""
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+
+from trainwatch_launcher.signals import PYTHON_IGNORES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterable, Sequence
+
+NOT_FOUND = 127
+NOT_EXECUTABLE = 126
+PIPE_SIZE = 1 << 20
+F_SETPIPE_SZ = 1031  # linux/fcntl.h; Python names it only since 3.10
+PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+
+
+class SpawnError(Exception):
+    """The command could not be started; `code` is what a shell would exit with."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Exit:
+    """How the command ended. Times in seconds, memory in bytes, both of it and all its waited-for children."""
+
+    def __init__(self, status: int, cpu_user: float, cpu_system: float, max_rss: int) -> None:
+        self.signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+        self.code = 128 + self.signal if self.signal is not None else os.WEXITSTATUS(status)
+        self.core_dumped = os.WIFSIGNALED(status) and os.WCOREDUMP(status)
+        self.cpu_user, self.cpu_system, self.max_rss = cpu_user, cpu_system, max_rss
+
+
+def fill_standard_descriptors() -> list[int]:
+    """Open /dev/null for descriptors 0 to 2 that our starter closed, so that no file of ours lands there.
+
+    Returns those that were closed.
+    """
+    closed = []
+    for fd in range(3):
+        try:
+            os.fstat(fd)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDONLY if fd == 0 else os.O_WRONLY)
+            if opened != fd:
+                os.dup2(opened, fd)
+                os.close(opened)
+            os.set_inheritable(fd, True)
+            closed.append(fd)
+    return closed
+
+
+def output_pipe() -> tuple[int, int]:
+    """A pipe for the command's output, as large as the kernel lets us: (read side, write side)."""
+    reader, writer = os.pipe2(os.O_CLOEXEC)
+    try:
+        fcntl.fcntl(writer, F_SETPIPE_SZ, PIPE_SIZE)
+    except OSError:
+        pass  # above the user's pipe quota: the default of 64 KiB works, with more switches
+    return reader, writer
+
+
+def spawn(argv: Sequence[bytes], env: dict[bytes, bytes], output: int, mask: Iterable[int]) -> int:
+    """Start the command in its own process group, stdout and stderr on one descriptor; its process id.
+
+    posix_spawn leaves no time between fork and setpgid in which a signal could miss it. Raises SpawnError.
+    """
+    actions = [(os.POSIX_SPAWN_DUP2, output, 1), (os.POSIX_SPAWN_DUP2, output, 2)]
+    options = {"file_actions": actions, "setpgroup": 0, "setsigmask": mask, "setsigdef": PYTHON_IGNORES}
+    path = find(argv[0], env)
+    try:
+        return os.posix_spawn(path, argv, env, **options)  # type: ignore[arg-type]
+    except OSError as error:
+        if error.errno == errno.ENOEXEC:
+            # a script without #!: every shell runs it by /bin/sh
+            return os.posix_spawn(b"/bin/sh", [b"sh", path, *argv[1:]], env, **options)  # type: ignore[arg-type]
+        raise SpawnError(explain(argv[0], path, error), code_of(error)) from None
+
+
+def find(name: bytes, env: dict[bytes, bytes]) -> bytes:
+    """The file that a command's name means, looked up in PATH as a shell does. Raises SpawnError."""
+    if not name:
+        raise SpawnError("the command is an empty word", NOT_FOUND)
+    if b"/" in name:
+        return name
+    refused: bytes | None = None
+    for directory in env.get(b"PATH", os.fsencode(os.defpath)).split(b":"):
+        path = os.path.join(directory or b".", name)
+        if not os.path.isfile(path):
+            continue
+        if os.access(path, os.X_OK):
+            return path
+        refused = refused or path
+    if refused is not None:
+        fix = "chmod +x it, or run it by its interpreter"
+        raise SpawnError("%s: not executable (%s)" % (shown(refused), fix), NOT_EXECUTABLE)
+    raise SpawnError("%s: command not found in PATH" % shown(name), NOT_FOUND)
+
+
+def code_of(error: OSError) -> int:
+    """What a shell exits with when exec fails: 127 for a missing file, 126 for one that cannot be run."""
+    return NOT_FOUND if error.errno == errno.ENOENT else NOT_EXECUTABLE
+
+
+def explain(name: bytes, path: bytes, error: OSError) -> str:
+    """Why the command could not be started, with the fix where there is one."""
+    if error.errno == errno.ENOENT and os.path.exists(path):
+        return "%s: its interpreter (the #! line, or the ELF loader) does not exist" % shown(name)
+    if error.errno == errno.EACCES and os.path.isdir(path):
+        return "%s: is a directory" % shown(name)
+    if error.errno == errno.EACCES:
+        return "%s: permission denied (not executable: chmod +x it, or run it by its interpreter)" % shown(name)
+    if error.errno == errno.E2BIG:
+        return "%s: the arguments and the environment are too long together" % shown(name)
+    return "%s: %s" % (shown(name), os.strerror(error.errno or 0))
+
+
+def shown(name: bytes) -> str:
+    """A name from a command line, for people."""
+    return name.decode("utf-8", "replace")
+
+
+def become_subreaper() -> bool:
+    """Make orphans of the command ours, so that they can be waited for and cleaned up; PID 1 has them anyway.
+
+    Before the command starts: a short one may leave an orphan within a millisecond. prctl(2) has no name in the
+    standard library, hence ctypes.
+    """
+    if os.getpid() == 1:
+        return True
+    try:
+        import ctypes
+
+        return bool(ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+    except (ImportError, OSError, AttributeError):
+        return False
+
+
+def reap(command: int) -> Exit | None:
+    """Collect every process that ended. Returns how the command ended, if it was among them."""
+    ended = None
+    while True:
+        try:
+            pid, status, usage = os.wait4(-1, os.WNOHANG)
+        except ChildProcessError:
+            return ended
+        if pid == 0:
+            return ended
+        if pid == command:
+            ended = Exit(status, usage.ru_utime, usage.ru_stime, usage.ru_maxrss * 1024)
+
+
+def send(group: int, number: int) -> bool:
+    """Send a signal to a process group; False when nobody is left in it."""
+    try:
+        os.killpg(group, number)
+        return True
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True  # a set-user-id program: it is there, and others of the group got the signal
+
+
+def alive_in(group: int) -> bool:
+    """Whether a process of the group still runs. Zombies do not count: killpg(2) would find them."""
+    if not send(group, 0):
+        return False
+    return any(process.group == group for process in processes())
+
+
+class Process:
+    """A line of /proc/PID/stat (proc(5)), as far as we need it."""
+
+    def __init__(self, pid: int, name: str, parent: int, group: int) -> None:
+        self.pid, self.name, self.parent, self.group = pid, name, parent, group
+
+
+def processes() -> list[Process]:
+    """All processes that still run; zombies and the dead are left out."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            with open("/proc/%s/stat" % entry, "rb") as file:
+                text = file.read()
+        except OSError:
+            continue
+        # the name stands in parentheses and may hold anything, a parenthesis too
+        head, _, rest = text.rpartition(b")")
+        fields = rest.split()
+        if len(fields) < 3 or fields[0] in (b"Z", b"X", b"x"):
+            continue
+        name = head.partition(b"(")[2].decode("utf-8", "replace")
+        found.append(Process(int(entry), name, int(fields[1]), int(fields[2])))
+    return found
+
+
+def left_behind(group: int) -> list[Process]:
+    """What still runs of the command after its end: its process group, and all our descendants (we reap orphans)."""
+    everyone = processes()
+    ours: set[int] = {os.getpid()}
+    grown = True
+    while grown:
+        more = {process.pid for process in everyone if process.parent in ours} - ours
+        ours |= more
+        grown = bool(more)
+    return [p for p in everyone if p.pid != os.getpid() and (p.group == group or p.pid in ours)]
+
+
+def kill_each(pids: Iterable[int], number: int) -> None:
+    """Send a signal to processes one by one; those that are gone do not matter."""
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except OSError:
+            pass
+

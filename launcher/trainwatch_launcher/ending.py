@@ -1,0 +1,141 @@
+"""The end: why the command failed, what the launcher says about it, the hold, and the exit code."""
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+from trainwatch_launcher import child, signals
+from trainwatch_launcher.control import answer
+from trainwatch_launcher.hold import Hold, banner, clock
+from trainwatch_launcher.rundir import paths
+from trainwatch_launcher.worker import PATIENCE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trainwatch_launcher.child import Exit
+    from trainwatch_launcher.output import Pump
+    from trainwatch_launcher.worker import Worker
+
+
+class Outcome:
+    """How a command ended. Times are Unix seconds; `pump` is None when it never started, and then `reason` says why."""
+
+    def __init__(
+        self,
+        exit: Exit,
+        started: float,
+        exited: float,
+        stop_asked: bool = False,
+        pump: Pump | None = None,
+        reason: str = "",
+    ) -> None:
+        self.exit, self.started, self.exited = exit, started, exited
+        self.stop_asked, self.pump, self.reason = stop_asked, pump, reason
+
+
+def end(worker: Worker, outcome: Outcome) -> int:
+    """Everything after the command's end; returns what the process exits with, which is the command's own code."""
+    code = outcome.exit.code
+    if code and not outcome.reason:
+        from trainwatch_launcher.diagnosis import reason
+
+        outcome.reason = reason(outcome.exit, outcome.pump.tail if outcome.pump else b"")
+    record_exit(worker, outcome)
+    hold = None
+    # after a stop request the platform's grace period runs, and a nested launcher leaves holding to its container's
+    if worker.options.holds(code) and not outcome.stop_asked and not worker.place.nested:
+        hold = Hold(worker.options.hold, code, time.time())
+    if code:
+        sync_log(worker)
+        worker.console.settle(1.0)
+        worker.voice.post(failure_text(worker, outcome, hold).encode("utf-8", "backslashreplace"))
+    if hold is not None:
+        keep(worker, hold)
+    return worker.leave(code)
+
+
+def record_exit(worker: Worker, outcome: Outcome) -> None:
+    """The `exit` event, and the same facts in the status."""
+    ended = outcome.exit
+    size, lines = outcome.pump.position if outcome.pump else (0, 0)
+    worker.recorder.event_at(
+        outcome.exited,
+        "exit",
+        code=ended.code,
+        signal=signals.name_of(ended.signal) if ended.signal is not None else None,
+        core_dumped=ended.core_dumped,
+        duration=round(outcome.exited - outcome.started, 3),
+        cpu_user=round(ended.cpu_user, 3),
+        cpu_system=round(ended.cpu_system, 3),
+        max_rss=ended.max_rss,
+        output_bytes=size,
+        output_lines=lines,
+        reason=outcome.reason,
+    )
+    worker.recorder.update(
+        exited=outcome.exited, exit_code=ended.code, exit_signal=ended.signal, reason=outcome.reason
+    )
+
+
+def sync_log(worker: Worker) -> None:
+    """Let other hosts see the whole log before we speak of it; not longer than PATIENCE."""
+    attempt = worker.recorder.attempt
+    if attempt is None:
+        return
+    worker.log.settle(PATIENCE)
+    synced = threading.Event()
+
+    def sync() -> None:
+        try:
+            os.fsync(attempt.output)
+        except OSError:
+            pass  # the sink says what it could not write
+        synced.set()
+
+    threading.Thread(target=sync, daemon=True).start()
+    synced.wait(PATIENCE)
+
+
+def failure_text(worker: Worker, outcome: Outcome, hold: Hold | None) -> str:
+    """The failure banner."""
+    attempt = worker.recorder.attempt
+    return banner(
+        when=outcome.exited,
+        host=worker.identity.host,
+        rank=worker.identity.rank,
+        code=outcome.exit.code,
+        signal=outcome.exit.signal,
+        reason=outcome.reason,
+        log=attempt.path(paths.OUTPUT) if attempt else "",
+        run_dir=worker.place.run_dir if attempt else "",
+        hold=hold,
+    )
+
+
+def keep(worker: Worker, hold: Hold) -> None:
+    """Hold: reap, obey, count down, until the deadline, a request or a signal ends it."""
+    recorder, requests = worker.recorder, worker.requests
+    recorder.event("hold", until=hold.until, seconds=hold.seconds, code=hold.code)
+    recorder.update(hold_until=hold.until)
+
+    def refuse(number: int, sender: dict[str, object]) -> bool:
+        return False  # nobody is left to forward a signal to
+
+    while not hold.why:
+        info = signal.sigtimedwait(worker.taken.numbers, min(1.0, max(0.0, hold.until - time.time())))
+        child.reap(0)
+        if info is not None and info.si_signo != signal.SIGCHLD:
+            name, sender = signals.name_of(info.si_signo), signals.sender_of(info)
+            recorder.event("signal", signal=name, received_from=sender, forwarded=False, why="held")
+            if info.si_signo in signals.STOPS:
+                hold.release("signal", name)
+        while requests:
+            answer(requests.popleft(), refuse, hold, worker)
+        reminder = hold.tick(time.time())
+        if reminder:
+            worker.say("%s", reminder)
+    recorder.event("release", why=hold.why, by=hold.by)
+    by = " by %s" % hold.by if hold.by else ""
+    worker.say("hold ended (%s%s) at %s; exit %d", hold.why, by, clock(time.time()), hold.code)

@@ -1,0 +1,122 @@
+"""The hold: a failed container is kept for debugging until its deadline, a request or a signal ends it."""
+from __future__ import annotations
+
+import os
+import shlex
+import time
+
+from trainwatch_launcher.signals import name_of
+
+REMIND_EVERY = 600.0
+LAST_REMINDER = 60.0
+LONGEST = 30 * 86400.0
+
+
+class Hold:
+    """The state of one hold. Times are Unix seconds; nothing here waits."""
+
+    def __init__(self, seconds: float, code: int, now: float) -> None:
+        self.code = code
+        self.seconds = seconds
+        self.until = now + seconds
+        self.why = ""
+        """What ended it: `deadline`, `command` or `signal`; empty while it lasts."""
+        self.by = ""
+        self._started = now
+        self._remind_at = self._next_reminder(now)
+
+    def extend(self, seconds: float, now: float) -> float:
+        """Move the deadline later, at most to LONGEST from now; the new deadline."""
+        self.until = min(max(self.until, now) + seconds, now + LONGEST)
+        self._remind_at = self._next_reminder(now)
+        return self.until
+
+    def release(self, why: str, by: str = "") -> None:
+        """End it."""
+        if not self.why:
+            self.why, self.by = why, by
+
+    def tick(self, now: float) -> str | None:
+        """Let time pass: the deadline may end the hold, and a reminder may be due (returned)."""
+        if now >= self.until:
+            self.release("deadline")
+            return None
+        if now < self._remind_at:
+            return None
+        self._remind_at = self._next_reminder(now)
+        return "held, %s left (until %s); then exit %d" % (duration(self.until - now), clock(self.until), self.code)
+
+    def _next_reminder(self, now: float) -> float:
+        """Every ten minutes, and once in the last minute."""
+        regular = now + REMIND_EVERY
+        last = self.until - LAST_REMINDER
+        return last if now < last < regular else regular
+
+
+def banner(
+    *,
+    when: float,
+    host: str,
+    rank: int,
+    code: int,
+    signal: int | None,
+    reason: str,
+    log: str,
+    run_dir: str,
+    hold: Hold | None,
+) -> str:
+    """What a failed worker says on its console: what happened, where to look, how to get in, how to end the hold.
+
+    `log` and `run_dir` are empty when there is no run directory.
+    """
+    name = " (%s)" % name_of(signal) if signal is not None else code_name(code)
+    lines = ["rank %d on %s failed with exit code %d%s at %s" % (rank, host, code, name, stamp(when))]
+    if reason:
+        lines.append("why      %s" % reason)
+    if log:
+        lines.append("log      %s" % log)
+    if hold is not None:
+        lines += hold_lines(hold, run_dir, rank)
+    rule = "=" * min(100, max(len(line) for line in lines) + 2)
+    return "\n".join([rule, *[" " + line for line in lines], rule]) + "\n"
+
+
+def hold_lines(hold: Hold, run_dir: str, rank: int) -> list[str]:
+    """The banner's lines about the hold."""
+    end = "kill -TERM %d   (in the container)" % os.getpid()
+    left = duration(hold.seconds)
+    lines = ["held     until %s (%s); its GPUs are held too, and still paid for" % (clock(hold.until), left)]
+    if run_dir:
+        where = shlex.quote(run_dir)
+        lines.append("look in  trainwatch %s   (then s opens a shell here)" % where)
+        lines.append("end it   trainwatch hold %s --rank %d --release" % (where, rank))
+        lines.append("     or  %s" % end)
+    else:
+        lines.append("end it   %s" % end)
+    return lines
+
+
+def code_name(code: int) -> str:
+    """What a code that a shell passed on stands for: ` (128 + SIGKILL)`; empty for an ordinary code."""
+    return " (128 + %s)" % name_of(code - 128) if 128 < code < 160 else ""
+
+
+def duration(seconds: float) -> str:
+    """`45s`, `9m30s`, `2h46m`, `3d04h`."""
+    left = max(0, int(seconds + 0.5))
+    parts = [(left // 86400, "d"), (left // 3600 % 24, "h"), (left // 60 % 60, "m"), (left % 60, "s")]
+    while len(parts) > 1 and parts[0][0] == 0:
+        parts.pop(0)
+    text = "%d%s" % parts[0]
+    return text if len(parts) == 1 or parts[1][0] == 0 else text + "%02d%s" % parts[1]
+
+
+def clock(when: float) -> str:
+    """The time of day, with the date when it is not today's."""
+    pattern = "%H:%M:%S" if time.strftime("%F") == time.strftime("%F", time.localtime(when)) else "%F %H:%M:%S"
+    return time.strftime(pattern, time.localtime(when))
+
+
+def stamp(when: float) -> str:
+    """Date, time and zone."""
+    return time.strftime("%F %H:%M:%S %z", time.localtime(when))

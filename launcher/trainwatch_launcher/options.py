@@ -1,0 +1,318 @@
+"""The launcher's command line: one table of options, parsed by hand because argparse costs 8 ms at every start."""
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Mapping, Sequence
+
+DEFAULT_HOLD = 10_000.0
+DEFAULT_DRAIN = 5.0
+DEFAULT_HEARTBEAT = 5.0
+DEFAULT_GRACE = 10.0
+MIB = 1 << 20
+
+
+class UsageError(Exception):
+    """The command line or a TRAINWATCH_* variable is wrong; the message is one line and says what to do."""
+
+
+class Options:
+    """What the user asked for. Durations in seconds, sizes in bytes; None means "not said"."""
+
+    def __init__(self) -> None:
+        self.command: list[str] = []
+        self.run_dir: str | None = None
+        self.root: str | None = None
+        self.run_id: str | None = None
+        self.rank: int | None = None
+        self.world_size: int | None = None
+        self.local_rank: int | None = None
+        self.hold = DEFAULT_HOLD
+        self.hold_on: list[tuple[int, int]] | None = None
+        self.no_hold_on: list[tuple[int, int]] = []
+        self.drain_timeout = DEFAULT_DRAIN
+        self.grace = DEFAULT_GRACE
+        self.kill_after: float | None = None
+        self.heartbeat = DEFAULT_HEARTBEAT
+        self.buffered = False
+        self.share_group = False
+        self.leave_orphans = False
+        self.quiet = False
+
+    def holds(self, code: int) -> bool:
+        """Whether a command that ended with this exit code is held."""
+        if code == 0 or self.hold <= 0 or within(code, self.no_hold_on):
+            return False
+        return self.hold_on is None or within(code, self.hold_on)
+
+
+def within(code: int, ranges: Sequence[tuple[int, int]]) -> bool:
+    """Whether a code lies in one of the ranges, both ends included."""
+    return any(low <= code <= high for low, high in ranges)
+
+
+def parse_text(text: str) -> str:
+    """Any text but an empty one."""
+    if not text:
+        raise ValueError("must not be empty")
+    return text
+
+
+def parse_count(text: str) -> int:
+    """A whole number from 0 up."""
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError("must be a whole number, not %r" % text)
+    return int(text)
+
+
+def parse_duration(text: str) -> float:
+    """Seconds from `90`, `1.5`, `90s`, `10m`, `2h` or `1d`."""
+    units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+    factor = units.get(text[-1:], 0)
+    try:
+        seconds = float(text[:-1]) * factor if factor else float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < 1e9:
+        raise ValueError("must be a number of seconds, or like 90s, 10m, 2h, not %r" % text)
+    return seconds
+
+
+def parse_codes(text: str) -> list[tuple[int, int]]:
+    """Ranges of exit codes from `1,3,128-255`."""
+    ranges = []
+    for part in text.split(","):
+        low, dash, high = part.strip().partition("-")
+        if not low.isdigit() or (dash and not high.isdigit()):
+            raise ValueError("must be exit codes like 1,3,128-255, not %r" % text)
+        ranges.append((int(low), int(high or low)))
+    return ranges
+
+
+class Option:
+    """One option: its names, how its value is read, and what help says. `parse` is None for a switch."""
+
+    def __init__(
+        self, flag: str, field: str, parse: Callable[[str], Any] | None, value: str, help: str, env: str = ""
+    ) -> None:
+        self.flag, self.field, self.parse, self.value, self.help, self.env = flag, field, parse, value, help, env
+
+
+WHERE, WHO, HOLD, RUNNING = "Where it writes", "Who am I", "After a failure", "While it runs"
+
+OPTIONS = {
+    WHERE: [
+        Option(
+            "--run-dir", "run_dir", parse_text, "DIR",
+            "the run directory itself, the same for all workers",
+            "TRAINWATCH_RUN_DIR",
+        ),
+        Option(
+            "--root", "root", parse_text, "DIR",
+            "where runs are kept: the run directory is DIR/RUN_ID (default ./runs)",
+            "TRAINWATCH_ROOT",
+        ),
+        Option(
+            "--run-id", "run_id", parse_text, "ID",
+            "the run's name, the same for all workers (default: the engine's job)",
+            "TRAINWATCH_RUN_ID",
+        ),
+        Option(
+            "--share-group", "share_group", None, "",
+            "let the files' group read and act, not only their owner",
+            "TRAINWATCH_SHARE_GROUP",
+        ),
+    ],
+    WHO: [
+        Option(
+            "--rank", "rank", parse_count, "N",
+            "this worker's rank (default: found from the engine's variables)",
+            "TRAINWATCH_RANK",
+        ),
+        Option(
+            "--world-size", "world_size", parse_count, "N",
+            "how many ranks the run has",
+            "TRAINWATCH_WORLD_SIZE",
+        ),
+        Option(
+            "--local-rank", "local_rank", parse_count, "N",
+            "this worker's rank on its node",
+            "TRAINWATCH_LOCAL_RANK",
+        ),
+    ],
+    HOLD: [
+        Option(
+            "--hold", "hold", parse_duration, "SECONDS",
+            "keep a failed container this long for debugging; 0: not (default 10000)",
+            "TRAINWATCH_HOLD",
+        ),
+        Option(
+            "--hold-on", "hold_on", parse_codes, "CODES",
+            "hold only on these exit codes, like 1,3,128-255",
+            "TRAINWATCH_HOLD_ON",
+        ),
+        Option(
+            "--no-hold-on", "no_hold_on", parse_codes, "CODES",
+            "never hold on these exit codes",
+            "TRAINWATCH_NO_HOLD_ON",
+        ),
+    ],
+    RUNNING: [
+        Option(
+            "--drain-timeout", "drain_timeout", parse_duration, "SECONDS",
+            "wait this long for output of processes left behind (default 5)",
+            "TRAINWATCH_DRAIN_TIMEOUT",
+        ),
+        Option(
+            "--grace", "grace", parse_duration, "SECONDS",
+            "between TERM and KILL for processes left behind (default 10)",
+            "TRAINWATCH_GRACE",
+        ),
+        Option(
+            "--kill-after", "kill_after", parse_duration, "SECONDS",
+            "KILL the command this long after a stop signal (default: never)",
+            "TRAINWATCH_KILL_AFTER",
+        ),
+        Option(
+            "--heartbeat", "heartbeat", parse_duration, "SECONDS",
+            "longest time between two status snapshots (default 5)",
+            "TRAINWATCH_HEARTBEAT",
+        ),
+        Option(
+            "--buffered", "buffered", None, "",
+            "do not set PYTHONUNBUFFERED=1 for the command",
+            "TRAINWATCH_BUFFERED",
+        ),
+        Option(
+            "--leave-orphans", "leave_orphans", None, "",
+            "let processes live that the command left behind",
+            "TRAINWATCH_LEAVE_ORPHANS",
+        ),
+        Option(
+            "--quiet", "quiet", None, "",
+            "say nothing on stderr but errors and the failure banner",
+            "TRAINWATCH_QUIET",
+        ),
+    ],
+}
+
+USAGE = "trainwatch-launch [options] -- COMMAND [ARG...]"
+
+HELP_HEAD = """\
+Run a training command as the entry of a worker, and keep the truth about it.
+
+  %s
+
+Its output goes to this console and, byte for byte, to a log in the run directory; its `=== [Phase] NAME ===` lines
+become events; signals reach it; its exit code is this program's exit code. When it fails, the container is held for
+debugging first. Watch the run from anywhere that sees the run directory:  trainwatch DIR
+
+  trainwatch-launch -- python train.py                      one process; the run is in ./runs
+  trainwatch-launch --root /shared/runs -- bash train.sh    each worker of a platform job
+  srun trainwatch-launch --root ~/runs -- python train.py   each task of a Slurm job
+  trainwatch-launch --hold 0 -- torchrun train.py           never hold a failed worker
+""" % USAGE
+
+HELP_TAIL = """
+Exit code: the command's own; 128+n when signal n killed it; 127 not found, 126 not executable; 2 when these options
+are wrong (nothing was run then). A hold ends by its deadline, by SIGTERM (also `kill 1` in the container), or by
+`trainwatch hold`, and then the original code is returned.
+"""
+
+
+def help_text() -> str:
+    """What --help prints."""
+    lines = [HELP_HEAD]
+    for title, options in OPTIONS.items():
+        lines.append("%s:" % title)
+        for option in options:
+            name = ("%s %s" % (option.flag, option.value)).rstrip()
+            lines.append("  %-24s %s" % (name, option.help))
+            lines.append("  %-24s   [%s]" % ("", option.env))
+        lines.append("")
+    lines.append("Other:")
+    lines.append("  %-24s %s" % ("--version", "print the version"))
+    lines.append("  %-24s %s" % ("-h, --help", "print this"))
+    return "\n".join(lines) + "\n" + HELP_TAIL
+
+
+def parse(arguments: Sequence[str], environ: Mapping[str, str]) -> Options:
+    """Options from the command line (without the program's name) and TRAINWATCH_* variables; the command line wins.
+
+    Raises UsageError. `--help` and `--version` are the caller's business.
+    """
+    options = Options()
+    table = {option.flag: option for group in OPTIONS.values() for option in group}
+    given: set[str] = set()
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            options.command = rest
+            break
+        if not word.startswith("-") or word == "-":
+            options.command = [word, *rest]
+            break
+        flag, equals, value = word.partition("=")
+        option = table.get(flag)
+        if option is None:
+            raise UsageError("unknown option %s%s; see --help" % (flag, suggestion(flag, table)))
+        if option.parse is None:
+            if equals:
+                raise UsageError("%s takes no value" % flag)
+            setattr(options, option.field, True)
+        else:
+            if not equals:
+                if not rest or rest[0] == "--":
+                    raise UsageError("%s needs %s" % (flag, option.value))
+                value = rest.pop(0)
+            assign(options, option, value, flag)
+        given.add(option.field)
+    if not options.command:
+        raise UsageError("no command: %s" % USAGE)
+    from_environment(options, environ, given)
+    if "run_dir" in given and "root" in given:
+        raise UsageError("--run-dir names the run directory itself and --root its parent: give one of them")
+    if options.heartbeat < 0.1:
+        raise UsageError("--heartbeat must be at least 0.1 seconds")
+    return options
+
+
+def from_environment(options: Options, environ: Mapping[str, str], given: set[str]) -> None:
+    """Fill what the command line did not say from TRAINWATCH_* variables."""
+    for group in OPTIONS.values():
+        for option in group:
+            value = environ.get(option.env, "")
+            if not value or option.field in given:
+                continue
+            if {"run_dir": "root", "root": "run_dir"}.get(option.field) in given:
+                continue  # the command line said where, in the other way
+            if option.parse is None:
+                setattr(options, option.field, value not in ("0", "no", "false"))
+            else:
+                assign(options, option, value, option.env)
+
+
+def assign(options: Options, option: Option, value: str, said: str) -> None:
+    """Read one value into its field; `said` names where it stood."""
+    parse_value = option.parse
+    assert parse_value is not None
+    try:
+        setattr(options, option.field, parse_value(value))
+    except ValueError as error:
+        raise UsageError("%s %s" % (said, error)) from None
+
+
+def suggestion(flag: str, table: dict[str, Option]) -> str:
+    """`, did you mean --hold?` for a near miss, else nothing."""
+    import difflib  # only on the way to an error
+
+    near = difflib.get_close_matches(flag, list(table), 1)
+    return ", did you mean %s?" % near[0] if near else ""
+
+
+def environment() -> Mapping[str, str]:
+    """The process's environment as text, undecodable bytes as surrogate escapes."""
+    return os.environ

@@ -1,0 +1,165 @@
+"""The pump: reads the command's one pipe and gives every byte, in order, to each sink, finding phases on the way.
+
+It runs in a thread of its own, so that a file that hangs in the kernel never holds up signals. When a sink's write
+hangs, the main thread notices (`check`) and starts a second pump that goes on from there; the hanging thread becomes
+that sink's drainer. So the fast path needs no queue and no hand-over, and a hang costs one check interval.
+"""
+from __future__ import annotations
+
+import os
+import select
+import threading
+import time
+from collections import deque
+
+from trainwatch_launcher.phases import PhaseScanner
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Sequence
+
+    from trainwatch_launcher.sink import Sink
+
+CHUNK = 128 << 10
+"""Bytes read at once: above this nothing gets faster, and memory grows."""
+STUCK = 0.25
+"""A write that takes longer than this, in seconds, hangs."""
+INDEX_INTERVAL = 0.1
+"""Shortest time between two index records, in seconds."""
+MAX_INDEX = 100_000
+"""Index records kept while they cannot be written: some hours of steady output."""
+TAIL = 2048
+LAST_READS = 64
+"""Chunks still read when the pump is told to stop: more than a pipe of 1 MiB holds."""
+
+
+class Pump:
+    """Copies the pipe to the sinks until its end.
+
+    `on_phase(time, name, offset)` and `on_end()` are called from its thread.
+    """
+
+    def __init__(
+        self,
+        fd: int,
+        sinks: Sequence[Sink],
+        on_phase: Callable[[float, str, int], None],
+        on_end: Callable[[], None],
+    ) -> None:
+        self.position = (0, 0)
+        """(bytes, newlines) read so far, always a matching pair."""
+        self.last_output: float | None = None
+        self.tail = b""
+        """The newest bytes, for the status's last line."""
+        self.index: deque[tuple[float, int, int]] = deque(maxlen=MAX_INDEX)
+        """Index records not yet written: (time, offset, newlines before it)."""
+        self.ended = False
+        self.scanner_fault = ""
+        """Why phases are no longer looked for, empty when all is well."""
+        self._fd = fd
+        self._sinks = list(sinks)
+        self._on_phase = on_phase
+        self._on_end = on_end
+        self._scanner = PhaseScanner()
+        self._lock = threading.Lock()
+        self._generation = 0
+        self._busy: tuple[int, float, bytes] | None = None
+        self._indexed = 0.0
+        self._stopping = False
+        self._last_reads = LAST_READS
+        self._stop_reader, self._stop_writer = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(fd, False)
+        self._poller = select.poll()
+        self._poller.register(fd, select.POLLIN)
+        self._poller.register(self._stop_reader, select.POLLIN)
+
+    def start(self) -> None:
+        """Begin to copy."""
+        threading.Thread(target=self._run, args=(0, b"", 0), daemon=True).start()
+
+    def stop(self) -> None:
+        """Take what is in the pipe now and end, although somebody still holds its other side open."""
+        self._stopping = True
+        os.write(self._stop_writer, b"x")
+
+    def check(self) -> None:
+        """Find out whether a write hangs, and go on without it if so. Called by the main thread every STUCK seconds."""
+        with self._lock:
+            if self._busy is None or time.monotonic() - self._busy[1] < STUCK:
+                return
+            sink, _, data = self._busy
+            self._busy = None
+            self._generation += 1
+            self._sinks[sink].take_over()
+            arguments = (self._generation, data, sink + 1)
+        threading.Thread(target=self._run, args=arguments, daemon=True).start()
+
+    def _run(self, generation: int, data: bytes, first: int) -> None:
+        while True:
+            if not self._deliver(generation, data, first):
+                return
+            first = 0
+            data = self._read()
+            if not data:
+                break
+            self._note(data)
+        self._find_phases(time.time(), None)
+        self.ended = True
+        self._on_end()
+
+    def _read(self) -> bytes:
+        """The next chunk; nothing at the pipe's end, or when we were told to stop and took what was there."""
+        while True:
+            if self._stopping:
+                self._last_reads -= 1
+                if self._last_reads < 0:
+                    return b""
+            try:
+                return os.read(self._fd, CHUNK)
+            except BlockingIOError:
+                if self._stopping:
+                    return b""
+                self._poller.poll()
+            except OSError:
+                return b""  # a pseudo-terminal says EIO when its last user has closed it
+
+    def _note(self, data: bytes) -> None:
+        """Keep account of a chunk before it is passed on."""
+        now = time.time()
+        size, lines = self.position
+        if not self._indexed <= now < self._indexed + INDEX_INTERVAL:
+            self._indexed = now
+            self.index.append((now, size, lines))
+        self.position = (size + len(data), lines + data.count(b"\n"))
+        self.tail = data[-TAIL:] if len(data) >= TAIL else (self.tail + data)[-TAIL:]
+        self.last_output = now
+        self._find_phases(now, data)
+
+    def _find_phases(self, now: float, data: bytes | None) -> None:
+        """Phases in a chunk, or in what is left at the end (None). A fault in here must not cost a byte of output."""
+        if self.scanner_fault:
+            return
+        try:
+            found = self._scanner.finish() if data is None else self._scanner.feed(data)
+            for offset, name in found:
+                self._on_phase(now, name, offset)
+        except Exception as error:  # noqa: BLE001 - the training's output comes first; the fault is reported
+            self.scanner_fault = "phases are no longer looked for: %r" % error
+
+    def _deliver(self, generation: int, data: bytes, first: int) -> bool:
+        """Give a chunk to the sinks from number `first` on; False when another pump has taken over meanwhile."""
+        for number in range(first, len(self._sinks)):
+            sink = self._sinks[number]
+            if not data or (sink.queued and sink.enqueue(data)):
+                continue
+            with self._lock:
+                self._busy = (number, time.monotonic(), data)
+            sink.write(data)
+            with self._lock:
+                replaced = generation != self._generation
+                if not replaced:
+                    self._busy = None
+            if replaced:
+                sink.drain()
+                return False
+        return True

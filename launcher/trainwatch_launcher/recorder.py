@@ -1,0 +1,210 @@
+"""The recorder: a thread through which all writing to the run directory goes, save the log itself.
+
+Whatever happens to the run directory (hung, full, removed) happens to this thread alone: the others hand it facts and
+go on. What could not be written is kept and tried again.
+"""
+from __future__ import annotations
+
+import os
+import struct
+import threading
+import time
+from collections import deque
+
+from trainwatch_launcher.attempt import clock_offset
+from trainwatch_launcher.control import ControlBox
+from trainwatch_launcher.rundir import paths
+from trainwatch_launcher.rundir.files import LineWriter, replace_file
+from trainwatch_launcher.rundir.records import INDEX_RECORD, Status, event
+from trainwatch_launcher.textline import last_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+    from trainwatch_launcher.attempt import Attempt, Place
+    from trainwatch_launcher.output import Pump
+    from trainwatch_launcher.rundir.records import Event, Request
+
+TICK = 1.0
+"""Seconds between two looks at what changed."""
+MAX_EVENTS = 10_000
+"""Events kept in memory while they cannot be written."""
+
+
+class Recorder:
+    """Writes events, status, index; takes requests. All public methods return at once unless they say otherwise.
+
+    `claim()` makes the attempt (it may hang or raise OSError), `on_request` and `on_trouble(message)` are called from
+    the recorder's thread, the latter with an empty message when all is well again.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        status: Status,
+        claim: Callable[[], Attempt],
+        on_attempt: Callable[[Attempt], None],
+        on_request: Callable[[Request], None],
+        on_trouble: Callable[[str], None],
+    ) -> None:
+        self.attempt: Attempt | None = None
+        self.failure = ""
+        """Why there is no attempt, once that is certain."""
+        self.clock_offset: float | None = None
+        """The file server's clock minus ours, in seconds."""
+        self.pump: Pump | None = None
+        self._place, self._claim = place, claim
+        self._on_attempt, self._on_request, self._on_trouble = on_attempt, on_request, on_trouble
+        self._status = status
+        self._changed = True
+        self._written = 0.0
+        self._events: deque[Event] = deque(maxlen=MAX_EVENTS)
+        self._lock = threading.Lock()
+        self._wake = threading.Condition(self._lock)
+        self._ready = threading.Event()
+        self._done = threading.Event()
+        self._closing = False
+        self._trouble = ""
+
+    def start(self) -> None:
+        """Begin: make the attempt, then write until `close`."""
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def wait_ready(self, seconds: float) -> Attempt | None:
+        """Wait at most so long for the attempt; None when it failed or is not there yet."""
+        self._ready.wait(seconds)
+        return self.attempt
+
+    def event(self, kind: str, /, **facts: Any) -> None:
+        """Record an event that happens now."""
+        self.event_at(time.time(), kind, **facts)
+
+    def event_at(self, when: float, kind: str, /, **facts: Any) -> None:
+        """Record an event that happened at `when` (Unix seconds)."""
+        with self._lock:
+            self._events.append(event(kind, when, **facts))
+            self._wake.notify()
+
+    def update(self, **changes: Any) -> None:
+        """Change fields of the status; it is written with the next tick."""
+        with self._lock:
+            self._status = self._status.replace(**changes)
+            self._changed = True
+
+    def close(self, seconds: float) -> bool:
+        """Write all that is left, at most so long; False when it could not be."""
+        with self._lock:
+            self._closing = True
+            self._wake.notify()
+        return self._done.wait(seconds if not self.failure else 0)
+
+    def _run(self) -> None:
+        try:
+            attempt = self._claim()
+        except OSError as error:
+            self.failure = error.strerror or str(error)
+            self._ready.set()
+            self._done.set()
+            return
+        self.attempt = attempt
+        self.clock_offset = clock_offset(attempt)
+        self._on_attempt(attempt)
+        self._ready.set()
+        self._events_file = LineWriter(attempt.events)
+        self._control = ControlBox(attempt.path(paths.CONTROL), self._place.file_mode != 0o600)
+        while True:
+            with self._lock:
+                closing = self._closing
+            self._write_all(attempt, closing)
+            if closing:
+                break
+            with self._lock:
+                if not self._closing and (not self._events or self._trouble):
+                    self._wake.wait(TICK)
+        self._done.set()
+
+    def _write_all(self, attempt: Attempt, closing: bool) -> None:
+        """One round of writing; trouble in one file does not keep the others from theirs."""
+        troubles = []
+        for write in (self._write_events, self._write_index, self._write_status, self._take_requests):
+            try:
+                write(attempt, closing)
+            except OSError as error:
+                troubles.append("%s: %s" % (error.filename or self._place.run_dir, error.strerror or error))
+            except Exception as error:  # noqa: BLE001 - a fault of ours must not end the recorder; it is reported
+                troubles.append("internal error: %r" % error)
+        if self.pump is not None and self.pump.scanner_fault:
+            troubles.append(self.pump.scanner_fault)
+        trouble = troubles[0] if troubles else ""
+        if trouble != self._trouble:
+            self._trouble = trouble
+            self._on_trouble(trouble)
+
+    def _write_events(self, attempt: Attempt, closing: bool) -> None:
+        while True:
+            with self._lock:
+                if not self._events:
+                    return
+                first = self._events[0]
+            self._events_file.append(first)
+            with self._lock:
+                if self._events and self._events[0] is first:
+                    self._events.popleft()
+
+    def _write_index(self, attempt: Attempt, closing: bool) -> None:
+        pump = self.pump
+        if pump is None or not pump.index:
+            return
+        records = [pump.index.popleft() for _ in range(len(pump.index))]
+        data = b"".join(struct.pack(INDEX_RECORD, *record) for record in records)
+        try:
+            os.write(attempt.index, data)
+        except OSError:
+            pump.index.extendleft(reversed(records))
+            raise
+
+    def _write_status(self, attempt: Attempt, closing: bool) -> None:
+        now = time.time()
+        progress = self._progress()
+        with self._lock:
+            status = self._status
+            self._changed = self._changed or any(getattr(status, name) != new for name, new in progress.items())
+            if not closing and not self._status_due(now):
+                return
+            self._changed = False
+            self._status = status = status.replace(**progress)
+        facts = {"time": now, "attempt": attempt.number, "clock_offset": self.clock_offset}
+        try:
+            replace_file(attempt.path(paths.STATUS), status.replace(**facts), self._place.file_mode)
+        except OSError:
+            self._changed = True
+            raise
+        self._written = now
+
+    def _status_due(self, now: float) -> bool:
+        """At most once a TICK, at least once a heartbeat, not before there is something to say. The lock is held."""
+        status, age = self._status, now - self._written
+        if status.pid is None and status.exited is None and now - status.time < TICK:
+            return False  # the command starts any moment
+        if age < 0:
+            return True  # the clock was set back
+        return age >= TICK * 0.9 and (self._changed or age >= status.interval)
+
+    def _progress(self) -> dict[str, Any]:
+        """The status fields that follow the output."""
+        pump = self.pump
+        if pump is None:
+            return {}
+        size, lines = pump.position
+        return {
+            "output_bytes": size,
+            "output_lines": lines,
+            "last_output": pump.last_output,
+            "last_line": last_line(pump.tail),
+        }
+
+    def _take_requests(self, attempt: Attempt, closing: bool) -> None:
+        for request in self._control.take():
+            self._on_request(request)
+

@@ -1,0 +1,258 @@
+"""One place where output goes: the console, or the log. Each bears its own faults and never those of the other.
+
+A sink writes directly, in the thread that read the bytes, as long as that is quick: this is as fast as a copy gets.
+When its file is slow, full, hung or not there, the bytes wait in a backlog and a thread of the sink's own (the drainer)
+writes them in order; when it has caught up, writing is direct again. Bytes are dropped only when the backlog is full or
+the file is gone for good, and then the sink knows exactly which.
+"""
+from __future__ import annotations
+
+import errno
+import os
+import select
+import threading
+import time
+from collections import deque
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable
+
+MEMORY = 64 << 20
+"""Bytes that a backlog holds in memory."""
+RETRY = 0.5
+"""Seconds between two tries to write to a file that refused."""
+LINGER = 1.0
+"""Seconds that a drainer stays after it has caught up: a slow file is seldom slow only once."""
+SLOW = 0.05
+"""A direct write that takes longer than this, in seconds, shows a slow file."""
+MAX_RANGES = 100
+GONE = frozenset((errno.EPIPE, errno.EBADF, errno.ENXIO, errno.ECONNRESET, errno.ENOTCONN))
+"""Errors after which nobody will ever read on the other side."""
+
+
+class Sink:
+    """Writes a stream of bytes to a descriptor, in order, and keeps account of what could not be written.
+
+    `report(sink, recovered, message)` is called from any thread when trouble begins and when it ends. `lost` holds
+    [from, to) offsets in the stream.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        fd: int,
+        report: Callable[[Sink, bool, str], None],
+        terminal_errors: frozenset[int] = GONE,
+    ) -> None:
+        self.name = name
+        self.fd = fd
+        self.gone = False
+        self.lost: list[list[int]] = []
+        self.queued = fd < 0
+        """Bytes must go through the backlog: read without the lock on the hot path, changed only with it."""
+        self._report = report
+        self._terminal_errors = terminal_errors
+        self._lock = threading.Lock()
+        self._wake = threading.Condition(self._lock)
+        self._backlog: deque[tuple[int, bytes]] = deque()
+        self._backlog_bytes = 0
+        self._position = 0
+        self._draining = False
+        self._closing = False
+        self._progress = 0.0
+        self._fault = ""
+
+    @property
+    def position(self) -> int:
+        """Bytes of the stream that this sink was given."""
+        return self._position
+
+    @property
+    def lost_bytes(self) -> int:
+        """Bytes of the stream that this sink dropped so far."""
+        return sum(end - start for start, end in self.lost)
+
+    @property
+    def behind(self) -> int:
+        """Bytes waiting in the backlog."""
+        return self._backlog_bytes
+
+    def enqueue(self, data: bytes) -> bool:
+        """Put bytes behind the backlog; False when there is none any more and they should be written directly."""
+        with self._lock:
+            if not self.queued:
+                return False
+            if self.gone or self._backlog_bytes + len(data) > MEMORY:
+                self._lose(self._position, self._position + len(data))
+            else:
+                self._backlog.append((self._position, data))
+                self._backlog_bytes += len(data)
+                self._wake.notify_all()
+            self._position += len(data)
+            return True
+
+    def write(self, data: bytes) -> None:
+        """Write bytes directly. What the file refuses goes to the backlog, and a drainer starts to care for it."""
+        started = time.monotonic()
+        self._position += len(data)  # before the write: bytes that are queued while it hangs come after these
+        end = self._position
+        rest, error = self._write(data)
+        with self._lock:
+            if rest:
+                self.queued = True
+                self._backlog.appendleft((end - len(rest), bytes(rest)))
+                self._backlog_bytes += len(rest)
+            if rest or time.monotonic() - started > SLOW:
+                self.queued = True
+                self._start_drainer()
+        if error is not None:
+            self._trouble(os.strerror(error))
+
+    def post(self, data: bytes) -> None:
+        """Write bytes without ever waiting for them: for words of our own."""
+        with self._lock:
+            self.queued = True
+            self._start_drainer()
+        self.enqueue(data)
+
+    def settle(self, seconds: float) -> None:
+        """Wait until nothing is left to write, at most so long."""
+        deadline = time.monotonic() + seconds
+        with self._lock:
+            while self._backlog and not self.gone and time.monotonic() < deadline:
+                self._wake.wait(max(0.0, deadline - time.monotonic()))
+
+    def take_over(self) -> None:
+        """A direct write hangs in the kernel: from now on bytes queue up, and the hanging thread becomes the drainer.
+
+        That thread must call `drain` when its write returns.
+        """
+        with self._lock:
+            self.queued = self._draining = True
+        self._trouble("does not take output")
+
+    def attach(self, fd: int) -> None:
+        """Give a sink that was made without a descriptor its file; what waited is written first."""
+        with self._lock:
+            self.fd = fd
+            if self._backlog:
+                self._start_drainer()
+            else:
+                self.queued = False
+
+    def abandon(self, why: str) -> None:
+        """There will never be a file: drop the backlog and all that comes."""
+        with self._lock:
+            self.gone = self.queued = True
+            self._drop_backlog()
+            self._wake.notify_all()
+        self._trouble(why)
+
+    def drain(self) -> None:
+        """Write the backlog until it is empty and stays so, then let bytes be written directly again."""
+        while True:
+            with self._lock:
+                if not self._backlog and not self.gone and not self._closing:
+                    self._wake.wait(LINGER)
+                if self.gone or not self._backlog:
+                    self._draining = False
+                    self.queued = self.gone
+                    self._wake.notify_all()
+                    break
+                offset, data = self._backlog[0]
+            rest, error = self._write(data)
+            self._account(offset, data, rest)
+            if error is not None:
+                self._refused(error)
+        if not self.gone:
+            self._recover()
+
+    def close(self) -> None:
+        """No more bytes will come, and a file that refuses now is not tried again. Does not wait; `finish` does."""
+        with self._lock:
+            self._closing = True
+            self._progress = time.monotonic()
+            self._wake.notify_all()
+
+    def finish(self, patience: float) -> None:
+        """Wait until all is written, as long as the file takes something every `patience` seconds; then give up.
+
+        What is left then is counted as lost. Call `close` first.
+        """
+        with self._lock:
+            while self._backlog and not self.gone and time.monotonic() < self._progress + patience:
+                self._wake.wait(0.05)
+            if self._backlog:
+                self.gone = self.queued = True
+                self._drop_backlog()
+        if self.lost:
+            self._report(self, False, "%d bytes were lost" % self.lost_bytes)
+
+    def _start_drainer(self) -> None:
+        """Start a drainer unless there is one. The lock is held."""
+        if not self._draining and not self.gone:
+            self._draining = True
+            threading.Thread(target=self.drain, daemon=True).start()
+
+    def _refused(self, error: int) -> None:
+        """The file took less than it was given: try again later, or never."""
+        self._trouble(os.strerror(error))
+        if error in self._terminal_errors or self._closing:
+            self.abandon(os.strerror(error))
+            return
+        with self._lock:
+            self._wake.wait(RETRY)
+
+    def _write(self, data: bytes) -> tuple[memoryview, int | None]:
+        """Write as much as the file takes; what it refused, and the error number when it did."""
+        view = memoryview(data)
+        while view:
+            try:
+                view = view[os.write(self.fd, view) :]
+            except BlockingIOError:
+                wait_writable(self.fd)
+            except OSError as error:
+                return view, error.errno or errno.EIO
+        return view, None
+
+    def _account(self, offset: int, data: bytes, rest: memoryview) -> None:
+        with self._lock:
+            if self.gone:
+                return  # given up meanwhile: the backlog was dropped and counted
+            self._backlog_bytes -= len(data) - len(rest)
+            self._progress = time.monotonic() if len(rest) < len(data) else self._progress
+            if rest:
+                self._backlog[0] = (offset + len(data) - len(rest), bytes(rest))
+            else:
+                self._backlog.popleft()
+            self._wake.notify_all()
+
+    def _drop_backlog(self) -> None:
+        for offset, data in self._backlog:
+            self._lose(offset, offset + len(data))
+        self._backlog.clear()
+        self._backlog_bytes = 0
+
+    def _lose(self, start: int, end: int) -> None:
+        if self.lost and (self.lost[-1][1] == start or len(self.lost) >= MAX_RANGES):
+            self.lost[-1][1] = end
+        else:
+            self.lost.append([start, end])
+
+    def _trouble(self, message: str) -> None:
+        if self._fault != message:
+            self._fault = message
+            self._report(self, False, message)
+
+    def _recover(self) -> None:
+        if self._fault:
+            self._fault = ""
+            self._report(self, True, "takes output again")
+
+
+def wait_writable(fd: int) -> None:
+    """Wait until a descriptor that its owner made non-blocking takes bytes again."""
+    poller = select.poll()
+    poller.register(fd, select.POLLOUT)
+    poller.poll(1000)

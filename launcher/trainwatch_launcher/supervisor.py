@@ -1,0 +1,190 @@
+"""The supervisor: starts the command, forwards signals to it, and waits for its end.
+
+It is the main thread and does nothing that can block: output is the pump's, files are the recorder's, words are the
+voice's. It sleeps in sigtimedwait(2); whoever needs it sends SIGCHLD to the process.
+"""
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from trainwatch_launcher import child, signals
+from trainwatch_launcher.attempt import ATTEMPT_VARIABLE
+from trainwatch_launcher.cleanup import Cleanup
+from trainwatch_launcher.control import answer
+from trainwatch_launcher.ending import Outcome, end
+from trainwatch_launcher.facts import start_facts
+from trainwatch_launcher.hold import duration
+from trainwatch_launcher.output import STUCK, Pump
+from trainwatch_launcher.worker import PATIENCE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trainwatch_launcher.attempt import Attempt
+    from trainwatch_launcher.child import Exit
+    from trainwatch_launcher.worker import Worker
+
+
+class Supervisor:
+    """Watches over one command. `run` returns what the process exits with."""
+
+    def __init__(self, worker: Worker) -> None:
+        self.worker, self.options, self.recorder = worker, worker.options, worker.recorder
+        self.pump: Pump | None = None
+        self.pid = 0
+        self.started = 0.0
+        self.exit: Exit | None = None
+        self.exited = 0.0
+        self.stop_asked = False
+        self.kill_at: float | None = None
+        self.foreground = False
+        self.phases = 0
+
+    def run(self) -> int:
+        """Run the command to its end, and hold it if it failed."""
+        cleanup = Cleanup(self.options)
+        reader, writer = child.output_pipe()
+        self.recorder.start()
+        attempt = self.recorder.wait_ready(PATIENCE)
+        self._explain_missing(attempt)
+        child.become_subreaper()
+        try:
+            self.pid = child.spawn(self._argv(), self._environment(attempt), writer, self.worker.taken.inherited_mask)
+        except child.SpawnError as error:
+            return self._never_started(error)
+        finally:
+            os.close(writer)
+        self.started = time.time()
+        self._take_terminal()
+        self._record_start()
+        self.pump = Pump(reader, [self.worker.log, self.worker.console], self._on_phase, signals.wake_main)
+        self.recorder.pump = self.pump
+        self.pump.start()
+        return end(self.worker, self._wait(self.pump, cleanup))
+
+    def rescue(self) -> int:
+        """After a fault of our own: say so, and do the least that is owed: pass signals on, wait, return the code."""
+        import traceback
+
+        self.worker.warn("internal error, please report it; the command runs on\n%s", traceback.format_exc())
+        if not self.pid:
+            return child.NOT_EXECUTABLE
+        while self.exit is None:
+            info = signal.sigtimedwait(self.worker.taken.numbers, 1.0)
+            if info is not None and info.si_signo != signal.SIGCHLD:
+                child.send(self.pid, info.si_signo)
+            self.exit = child.reap(self.pid)
+        self.worker.voice.settle(PATIENCE)
+        return self.exit.code
+
+    # -- starting
+
+    def _explain_missing(self, attempt: Attempt | None) -> None:
+        place, warn = self.worker.place, self.worker.warn
+        if attempt is None and self.recorder.failure:
+            self.worker.log.abandon(self.recorder.failure)
+            warn("WARNING: no run directory: %s: %s", place.run_dir, self.recorder.failure)
+            warn("WARNING: no log file, no events, no control; the command runs all the same, on this console only")
+        elif attempt is None:
+            warn("WARNING: %s does not answer; the command starts without waiting for it", place.run_dir)
+
+    def _argv(self) -> list[bytes]:
+        return [os.fsencode(word) for word in self.options.command]
+
+    def _environment(self, attempt: Attempt | None) -> dict[bytes, bytes]:
+        """What the command gets: our environment, unbuffered Python, and where it runs."""
+        env = dict(os.environb)
+        if not self.options.buffered:
+            env.setdefault(b"PYTHONUNBUFFERED", b"1")
+        who = self.worker.identity
+        ours = {"RUN_ID": who.run_id, "RANK": str(who.rank), "RUN_DIR": self.worker.place.run_dir}
+        env.update((b"TRAINWATCH_" + os.fsencode(name), os.fsencode(value)) for name, value in ours.items())
+        if attempt is not None:
+            env[os.fsencode(ATTEMPT_VARIABLE)] = os.fsencode(attempt.directory)
+        return env
+
+    def _never_started(self, error: child.SpawnError) -> int:
+        self.worker.warn("%s", error)
+        now = time.time()
+        self.recorder.event_at(now, "start", **start_facts(self.worker, None))
+        outcome = Outcome(exit=child.Exit(error.code << 8, 0.0, 0.0, 0), started=now, exited=now, reason=str(error))
+        return end(self.worker, outcome)
+
+    def _record_start(self) -> None:
+        self.recorder.event_at(self.started, "start", **start_facts(self.worker, self.pid))
+        self.recorder.event_at(self.started, "phase", name="Start", offset=0, source="launcher")
+        self.recorder.update(pid=self.pid, started=self.started, phase="Start", phase_since=self.started)
+
+    def _on_phase(self, when: float, name: str, offset: int) -> None:
+        """Called by the pump, in its thread."""
+        self.phases += 1
+        offset = max(0, offset - self.worker.log.lost_bytes)
+        self.recorder.event_at(when, "phase", name=name, offset=offset, source="marker")
+        self.recorder.update(phase=name, phase_since=when, phase_count=self.phases)
+
+    def _take_terminal(self) -> None:
+        """Give the terminal to the command, so that it may read it and Ctrl-C reaches it, as a shell does."""
+        try:
+            if os.isatty(0) and os.tcgetpgrp(0) == os.getpgrp():
+                os.tcsetpgrp(0, self.pid)
+                child.send(self.pid, signal.SIGCONT)  # it may have read before it was allowed to
+                self.foreground = True
+        except OSError:
+            pass
+
+    def _return_terminal(self) -> None:
+        try:
+            if self.foreground:
+                os.tcsetpgrp(0, os.getpgrp())
+        except OSError:
+            pass
+
+    # -- while the command runs
+
+    def _wait(self, pump: Pump, cleanup: Cleanup) -> Outcome:
+        """Until the command has ended, its output is copied and nothing of it is left behind."""
+        requests = self.worker.requests
+        while True:
+            info = signal.sigtimedwait(self.worker.taken.numbers, STUCK)
+            pump.check()
+            if info is not None and info.si_signo != signal.SIGCHLD:
+                self._forward(info.si_signo, signals.sender_of(info))
+            self._reap(pump)
+            while requests:
+                answer(requests.popleft(), self._forward, None, self.worker)
+            self._kill_when_due()
+            if self.exit is not None and cleanup.done(self.pid, self.exited, self.stop_asked, pump, self.recorder):
+                return Outcome(self.exit, self.started, self.exited, self.stop_asked, pump)
+
+    def _reap(self, pump: Pump) -> None:
+        ended = child.reap(self.pid)
+        if ended is None:
+            return
+        self.exit, self.exited = ended, time.time()
+        self._return_terminal()
+        if self.foreground and ended.code == 128 + signal.SIGINT:
+            self.stop_asked = True  # Ctrl-C goes from the terminal to the command, past us
+        self.recorder.event_at(self.exited, "phase", name="Drain", offset=pump.position[0], source="launcher")
+        self.recorder.update(exited=self.exited, exit_code=ended.code, exit_signal=ended.signal)
+
+    def _forward(self, number: int, sender: dict[str, object]) -> bool:
+        """Pass a signal on to the command's group; whether anybody was there to get it."""
+        if number in signals.STOPS:
+            self.stop_asked = True
+            if self.options.kill_after is not None and self.kill_at is None:
+                self.kill_at = time.monotonic() + self.options.kill_after
+        got = child.send(self.pid, number)
+        self.recorder.event("signal", signal=signals.name_of(number), received_from=sender, forwarded=got)
+        if number in signals.PAUSES and os.getpid() != 1:
+            os.kill(os.getpid(), signal.SIGSTOP)  # stopped together, continued together: CONT is forwarded too
+        return got
+
+    def _kill_when_due(self) -> None:
+        if self.kill_at is None or time.monotonic() < self.kill_at:
+            return
+        self.kill_at = None
+        if child.send(self.pid, signal.SIGKILL):
+            why = "--kill-after: %s after the stop signal" % duration(self.options.kill_after or 0)
+            self.worker.warn("the command did not end: KILL (%s)", why)
+            self.recorder.event("signal", signal="SIGKILL", received_from={}, forwarded=True, why=why)

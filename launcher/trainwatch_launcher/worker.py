@@ -1,0 +1,103 @@
+"""What all parts of one launcher's life share: who it is, where it writes, and how it speaks."""
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+
+from trainwatch_launcher import signals
+from trainwatch_launcher.attempt import claim
+from trainwatch_launcher.recorder import Recorder
+from trainwatch_launcher.rundir.records import Status
+from trainwatch_launcher.sink import GONE, Sink
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trainwatch_launcher.attempt import Attempt, Place
+    from trainwatch_launcher.identity import Identity
+    from trainwatch_launcher.options import Options
+    from trainwatch_launcher.rundir.records import Request
+
+PATIENCE = 2.0
+"""Longest time, in seconds, that a file system may delay a start or an end."""
+CONSOLE_ERRORS = GONE | {5}  # EIO: its terminal hung up
+
+
+class Worker:
+    """One launcher: its options and identity, its two sinks, its recorder, its voice, and what people asked of it.
+
+    Made in the main thread before the command is started. Methods that begin with `_on` are called from other threads.
+    """
+
+    def __init__(self, options: Options, identity: Identity, place: Place, taken: signals.Taken) -> None:
+        self.options, self.identity, self.place, self.taken = options, identity, place, taken
+        self.voice = Sink("stderr", 2, lambda *_: None, CONSOLE_ERRORS)
+        self.console = Sink("console", 1, self._on_sink, CONSOLE_ERRORS)
+        self.log = Sink("log", -1, self._on_sink, frozenset())
+        self.requests: deque[Request] = deque()
+        self.recorder = Recorder(
+            place,
+            self._first_status(),
+            lambda: claim(place, identity, options),
+            self._on_attempt,
+            self._on_request,
+            self._on_trouble,
+        )
+
+    def say(self, text: str, *arguments: object) -> None:
+        """Tell the person at the console. Never waits, never goes into the log, and not at all with --quiet."""
+        if self.options.quiet:
+            return
+        self.warn(text, *arguments)
+
+    def warn(self, text: str, *arguments: object) -> None:
+        """As `say`, but what a person must know even with --quiet."""
+        words = text % arguments if arguments else text
+        self.voice.post(("trainwatch: %s\n" % words).encode("utf-8", "backslashreplace"))
+
+    def leave(self, code: int) -> int:
+        """Write what is left, wait for nobody longer than PATIENCE, and say that we end with `code`."""
+        sinks = (self.log, self.console, self.voice)
+        for sink in sinks:
+            sink.close()
+        for sink in sinks:
+            sink.finish(PATIENCE)
+        self.recorder.event("end", code=code)
+        self.recorder.update(ended=time.time(), end_code=code)
+        self.recorder.close(PATIENCE)
+        return code
+
+    def _first_status(self) -> Status:
+        who = self.identity
+        return Status(
+            time=time.time(),
+            interval=self.options.heartbeat,
+            run_id=who.run_id,
+            rank=who.rank,
+            local_rank=who.local_rank,
+            world_size=who.world_size,
+            host=who.host,
+            launcher_pid=os.getpid(),
+        )
+
+    def _on_attempt(self, attempt: Attempt) -> None:
+        self.log.attach(attempt.output)
+
+    def _on_request(self, request: Request) -> None:
+        self.requests.append(request)
+        signals.wake_main()
+
+    def _on_trouble(self, trouble: str) -> None:
+        if trouble:
+            self.warn("WARNING: cannot write the run directory: %s; trying again", trouble)
+            self.recorder.event("warning", kind="run-directory", message=trouble)
+        else:
+            self.recorder.event("recovered", kind="run-directory", message="written again")
+        self.recorder.update(warning=trouble)
+
+    def _on_sink(self, sink: Sink, recovered: bool, message: str) -> None:
+        kind = "recovered" if recovered else "warning"
+        self.recorder.event(kind, kind=sink.name, message=message, lost=sink.lost)
+        self.recorder.update(warning="" if recovered else "%s: %s" % (sink.name, message))
+        if sink is self.log and self.recorder.attempt is not None:
+            self.warn("%s: log file: %s", "all well again" if recovered else "WARNING", message)

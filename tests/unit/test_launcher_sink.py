@@ -1,0 +1,149 @@
+"""A sink writes everything in order, or knows exactly what it did not."""
+from __future__ import annotations
+
+import os
+import threading
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.waiting import wait_until
+from trainwatch_launcher import sink as subject
+from trainwatch_launcher.sink import Sink
+
+
+class Pipe:
+    """A pipe that is read only when the test says so."""
+
+    def __init__(self) -> None:
+        self.reader, self.writer = os.pipe()
+        self.got = b""
+
+    def read_all(self) -> None:
+        def read() -> None:
+            while True:
+                data = os.read(self.reader, 65536)
+                if not data:
+                    return
+                self.got += data
+
+        self.thread = threading.Thread(target=read, daemon=True)
+        self.thread.start()
+
+    def close(self) -> bytes:
+        os.close(self.writer)
+        self.thread.join(10)
+        os.close(self.reader)
+        return self.got
+
+
+@pytest.fixture
+def reports():
+    return []
+
+
+def make(fd: int, reports: list) -> Sink:
+    return Sink("console", fd, lambda sink, recovered, message: reports.append((recovered, message)))
+
+
+def put(sink: Sink, data: bytes) -> None:
+    """As the pump does."""
+    if not (sink.queued and sink.enqueue(data)):
+        sink.write(data)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.binary(min_size=1, max_size=3000), max_size=60))
+def test_whatever_is_put_comes_out_in_order(chunks):
+    pipe = Pipe()
+    pipe.read_all()
+    sink = make(pipe.writer, [])
+    for number, chunk in enumerate(chunks):
+        sink.post(chunk) if number % 7 == 3 else put(sink, chunk)
+    sink.close()
+    sink.finish(5)
+    assert pipe.close() == b"".join(chunks)
+    assert sink.lost == []
+
+
+def test_a_hanging_write_is_taken_over_and_order_kept(reports):
+    pipe = Pipe()
+    sink = make(pipe.writer, reports)
+    first = b"a" * 200_000  # more than the pipe holds: the write hangs
+
+    def stuck_pump() -> None:
+        sink.write(first)
+        sink.drain()
+
+    thread = threading.Thread(target=stuck_pump)
+    thread.start()
+    wait_until(lambda: sink.position == len(first))
+    sink.take_over()
+    put(sink, b"b" * 1000)
+    put(sink, b"c" * 1000)
+    assert sink.behind == 2000
+    pipe.read_all()
+    thread.join(10)
+    wait_until(lambda: not sink.queued, what="direct writing again")
+    put(sink, b"d")
+    sink.close()
+    sink.finish(5)
+    assert pipe.close() == first + b"b" * 1000 + b"c" * 1000 + b"d"
+    assert reports == [(False, "does not take output"), (True, "takes output again")]
+
+
+def test_a_full_backlog_drops_and_counts(monkeypatch, reports):
+    monkeypatch.setattr(subject, "MEMORY", 1000)
+    sink = make(-1, reports)
+    for _ in range(3):
+        put(sink, b"x" * 400)
+    assert sink.lost == [[800, 1200]]
+    pipe = Pipe()
+    pipe.read_all()
+    sink.attach(pipe.writer)
+    wait_until(lambda: sink.behind == 0)
+    put(sink, b"y")
+    sink.close()
+    sink.finish(5)
+    assert pipe.close() == b"x" * 800 + b"y"
+    assert reports[-1] == (False, "400 bytes were lost")
+
+
+def test_what_is_never_written_is_counted_at_the_end(reports):
+    pipe = Pipe()
+    sink = make(pipe.writer, reports)
+    os.set_blocking(pipe.writer, False)
+    sink.post(b"z" * 200_000)
+    sink.close()
+    sink.finish(0.2)
+    (start, end), = sink.lost
+    assert end == 200_000
+    assert start < end
+
+
+def test_a_file_that_refuses_is_tried_again(tmp_path, reports, monkeypatch):
+    monkeypatch.setattr(subject, "RETRY", 0.05)
+    full = os.open("/dev/full", os.O_WRONLY)
+    sink = make(full, reports)
+    put(sink, b"one ")
+    put(sink, b"two ")
+    wait_until(lambda: reports, what="a report")
+    good = os.open(tmp_path / "out", os.O_WRONLY | os.O_CREAT)
+    os.dup2(good, full)
+    wait_until(lambda: sink.behind == 0, what="the backlog to be written")
+    put(sink, b"three")
+    sink.close()
+    sink.finish(5)
+    assert (tmp_path / "out").read_bytes() == b"one two three"
+    assert reports == [(False, "No space left on device"), (True, "takes output again")]
+
+
+def test_a_sink_that_is_gone_takes_everything_and_loses_it(reports):
+    sink = make(-1, reports)
+    put(sink, b"abc")
+    sink.abandon("never there")
+    put(sink, b"def")
+    sink.close()
+    sink.finish(5)
+    assert sink.lost == [[0, 6]]
