@@ -76,7 +76,7 @@ def write_run_info(place: Place, identity: Identity, options: Options) -> None:
     """Write run.json if we are the first of the run."""
     path = os.path.join(place.run_dir, paths.RUN_FILE)
     info = RunInfo(
-        run_id=identity.run_id if options.run_dir is None else options.run_id or os.path.basename(place.run_dir),
+        run_id=identity.run_id,
         created=time.time(),
         world_size=identity.world_size,
         command=options.command,

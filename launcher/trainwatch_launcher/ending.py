@@ -59,7 +59,7 @@ def end(worker: Worker, outcome: Outcome) -> int:
 def record_exit(worker: Worker, outcome: Outcome) -> None:
     """The `exit` event, and the same facts in the status."""
     ended = outcome.exit
-    size, lines = outcome.pump.position if outcome.pump else (0, 0)
+    lines = outcome.pump.lines if outcome.pump else None
     worker.recorder.event_at(
         outcome.exited,
         "exit",
@@ -70,8 +70,7 @@ def record_exit(worker: Worker, outcome: Outcome) -> None:
         cpu_user=round(ended.cpu_user, 3),
         cpu_system=round(ended.cpu_system, 3),
         max_rss=ended.max_rss,
-        output_bytes=size,
-        output_lines=lines,
+        output_bytes=lines.size if lines else 0,
         reason=outcome.reason,
     )
     worker.recorder.update(

@@ -122,6 +122,8 @@ def run_id(options: Options, identity: Identity, environ: Mapping[str, str]) -> 
     """(run id, where it was found). All workers of a job must come to the same one, so the clock is the last resort."""
     if options.run_id is not None:
         return safe_name(options.run_id), "option"
+    if options.run_dir is not None:
+        return safe_name(os.path.basename(os.path.abspath(options.run_dir))), "run directory"
     for variable, prefix in RUN_ID_VARIABLES:
         value = environ.get(variable, "").strip()
         if value not in NO_RUN_ID:

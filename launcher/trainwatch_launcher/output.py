@@ -10,7 +10,6 @@ import os
 import select
 import threading
 import time
-from collections import deque
 
 from trainwatch_launcher.phases import PhaseScanner
 
@@ -18,16 +17,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Sequence
 
+    from trainwatch_launcher.lines import LineCounter
     from trainwatch_launcher.sink import Sink
 
 CHUNK = 128 << 10
 """Bytes read at once: above this nothing gets faster, and memory grows."""
 STUCK = 0.25
 """A write that takes longer than this, in seconds, hangs."""
-INDEX_INTERVAL = 0.1
-"""Shortest time between two index records, in seconds."""
-MAX_INDEX = 100_000
-"""Index records kept while they cannot be written: some hours of steady output."""
 TAIL = 2048
 LAST_READS = 64
 """Chunks still read when the pump is told to stop: more than a pipe of 1 MiB holds."""
@@ -43,16 +39,14 @@ class Pump:
         self,
         fd: int,
         sinks: Sequence[Sink],
+        lines: LineCounter,
         on_phase: Callable[[float, str, int], None],
         on_end: Callable[[], None],
     ) -> None:
-        self.position = (0, 0)
-        """(bytes, newlines) read so far, always a matching pair."""
+        self.lines = lines
         self.last_output: float | None = None
         self.tail = b""
         """The newest bytes, for the status's last line."""
-        self.index: deque[tuple[float, int, int]] = deque(maxlen=MAX_INDEX)
-        """Index records not yet written: (time, offset, newlines before it)."""
         self.ended = False
         self.scanner_fault = ""
         """Why phases are no longer looked for, empty when all is well."""
@@ -64,7 +58,6 @@ class Pump:
         self._lock = threading.Lock()
         self._generation = 0
         self._busy: tuple[int, float, bytes] | None = None
-        self._indexed = 0.0
         self._stopping = False
         self._last_reads = LAST_READS
         self._stop_reader, self._stop_writer = os.pipe2(os.O_CLOEXEC)
@@ -126,11 +119,7 @@ class Pump:
     def _note(self, data: bytes) -> None:
         """Keep account of a chunk before it is passed on."""
         now = time.time()
-        size, lines = self.position
-        if not self._indexed <= now < self._indexed + INDEX_INTERVAL:
-            self._indexed = now
-            self.index.append((now, size, lines))
-        self.position = (size + len(data), lines + data.count(b"\n"))
+        self.lines.note(now, data)
         self.tail = data[-TAIL:] if len(data) >= TAIL else (self.tail + data)[-TAIL:]
         self.last_output = now
         self._find_phases(now, data)

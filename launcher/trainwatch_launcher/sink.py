@@ -26,6 +26,8 @@ LINGER = 1.0
 """Seconds that a drainer stays after it has caught up: a slow file is seldom slow only once."""
 SLOW = 0.05
 """A direct write that takes longer than this, in seconds, shows a slow file."""
+PATIENCE = 2.0
+"""Seconds without any progress after which a file hangs."""
 MAX_RANGES = 100
 GONE = frozenset((errno.EPIPE, errno.EBADF, errno.ENXIO, errno.ECONNRESET, errno.ENOTCONN))
 """Errors after which nobody will ever read on the other side."""
@@ -35,7 +37,8 @@ class Sink:
     """Writes a stream of bytes to a descriptor, in order, and keeps account of what could not be written.
 
     `report(sink, recovered, message)` is called from any thread when trouble begins and when it ends. `lost` holds
-    [from, to) offsets in the stream.
+    [from, to) offsets in the stream. When the backlog is full, a `patient` sink makes the pump wait as long as its file
+    takes anything at all; others, and files that hang, lose bytes.
     """
 
     def __init__(
@@ -44,6 +47,7 @@ class Sink:
         fd: int,
         report: Callable[[Sink, bool, str], None],
         terminal_errors: frozenset[int] = GONE,
+        patient: bool = False,
     ) -> None:
         self.name = name
         self.fd = fd
@@ -53,6 +57,7 @@ class Sink:
         """Bytes must go through the backlog: read without the lock on the hot path, changed only with it."""
         self._report = report
         self._terminal_errors = terminal_errors
+        self._patient = patient
         self._lock = threading.Lock()
         self._wake = threading.Condition(self._lock)
         self._backlog: deque[tuple[int, bytes]] = deque()
@@ -83,7 +88,9 @@ class Sink:
         with self._lock:
             if not self.queued:
                 return False
-            if self.gone or self._backlog_bytes + len(data) > MEMORY:
+            while self._patient and self._is_full(data) and time.monotonic() < self._progress + PATIENCE:
+                self._wake.wait(0.1)
+            if self.gone or self._is_full(data):
                 self._lose(self._position, self._position + len(data))
             else:
                 self._backlog.append((self._position, data))
@@ -189,10 +196,14 @@ class Sink:
         if self.lost:
             self._report(self, False, "%d bytes were lost" % self.lost_bytes)
 
+    def _is_full(self, data: bytes) -> bool:
+        return not self.gone and self._backlog_bytes + len(data) > MEMORY
+
     def _start_drainer(self) -> None:
         """Start a drainer unless there is one. The lock is held."""
         if not self._draining and not self.gone:
             self._draining = True
+            self._progress = time.monotonic()
             threading.Thread(target=self.drain, daemon=True).start()
 
     def _refused(self, error: int) -> None:

@@ -16,6 +16,7 @@ from trainwatch_launcher.control import answer
 from trainwatch_launcher.ending import Outcome, end
 from trainwatch_launcher.facts import start_facts
 from trainwatch_launcher.hold import duration
+from trainwatch_launcher.lines import LineCounter
 from trainwatch_launcher.output import STUCK, Pump
 from trainwatch_launcher.worker import PATIENCE
 
@@ -58,7 +59,8 @@ class Supervisor:
         self.started = time.time()
         self._take_terminal()
         self._record_start()
-        self.pump = Pump(reader, [self.worker.log, self.worker.console], self._on_phase, signals.wake_main)
+        sinks = [self.worker.log, self.worker.console]
+        self.pump = Pump(reader, sinks, LineCounter(self.worker.read_back), self._on_phase, signals.wake_main)
         self.recorder.pump = self.pump
         self.pump.start()
         return end(self.worker, self._wait(self.pump, cleanup))
@@ -165,7 +167,7 @@ class Supervisor:
         self._return_terminal()
         if self.foreground and ended.code == 128 + signal.SIGINT:
             self.stop_asked = True  # Ctrl-C goes from the terminal to the command, past us
-        self.recorder.event_at(self.exited, "phase", name="Drain", offset=pump.position[0], source="launcher")
+        self.recorder.event_at(self.exited, "phase", name="Drain", offset=pump.lines.size, source="launcher")
         self.recorder.update(exited=self.exited, exit_code=ended.code, exit_signal=ended.signal)
 
     def _forward(self, number: int, sender: dict[str, object]) -> bool:

@@ -33,7 +33,7 @@ class Worker:
         self.options, self.identity, self.place, self.taken = options, identity, place, taken
         self.voice = Sink("stderr", 2, lambda *_: None, CONSOLE_ERRORS)
         self.console = Sink("console", 1, self._on_sink, CONSOLE_ERRORS)
-        self.log = Sink("log", -1, self._on_sink, frozenset())
+        self.log = Sink("log", -1, self._on_sink, frozenset(), patient=True)
         self.requests: deque[Request] = deque()
         self.recorder = Recorder(
             place,
@@ -54,6 +54,16 @@ class Worker:
         """As `say`, but what a person must know even with --quiet."""
         words = text % arguments if arguments else text
         self.voice.post(("trainwatch: %s\n" % words).encode("utf-8", "backslashreplace"))
+
+    def read_back(self, offset: int, length: int) -> bytes:
+        """Bytes of the output from the log; none when they are not all there. May take as long as the disk does."""
+        attempt = self.recorder.attempt
+        if attempt is None or self.log.lost:
+            return b""
+        try:
+            return os.pread(attempt.output, length, offset)
+        except OSError:
+            return b""
 
     def leave(self, code: int) -> int:
         """Write what is left, wait for nobody longer than PATIENCE, and say that we end with `code`."""

@@ -48,7 +48,10 @@ def test_options_win_over_every_engine():
     assert found.sources["rank"] == "option"
 
 
-@pytest.mark.parametrize(("host", "rank"), [("llama-master-0", 0), ("llama-worker-0", 1), ("llama-worker-3", 4), ("gpu-7", 0)])
+PODS = {"llama-master-0": 0, "llama-worker-0": 1, "llama-worker-3": 4, "gpu-7": 0}
+
+
+@pytest.mark.parametrize(("host", "rank"), PODS.items())
 def test_a_pytorchjob_pod_s_name_gives_the_rank_when_nothing_else_does(host, rank, monkeypatch):
     assert who({}, host=host, monkeypatch=monkeypatch).rank == rank
 
@@ -67,6 +70,10 @@ def test_all_workers_of_a_job_come_to_the_same_run_id(environ, host, run_id, mon
     assert who(environ, host=host, monkeypatch=monkeypatch).run_id == run_id
 
 
+def test_a_run_directory_given_as_such_names_the_run():
+    assert who(SLURM, "--run-dir=/data/runs/llama-7b/").run_id == "llama-7b"
+
+
 def test_without_any_job_the_clock_names_the_run():
     assert who({}).sources["run_id"] == "clock"
 
@@ -80,4 +87,5 @@ def test_a_run_id_is_always_one_safe_directory_name():
 
 
 def test_job_names_in_pod_names():
-    assert [job_of_pod(name) for name in ("a-b-3", "a-worker-3", "a-master-0", "plain", "3")] == ["a-b", "a", "a", "", ""]
+    jobs = {"a-b-3": "a-b", "a-worker-3": "a", "a-master-0": "a", "plain": "", "3": ""}
+    assert {pod: job_of_pod(pod) for pod in jobs} == jobs

@@ -1,6 +1,8 @@
 """Phases are found whatever stands around them, however the stream is cut, and never in the shell's own echo."""
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,10 +78,13 @@ def test_offsets_are_those_of_the_lines():
 @given(st.lists(st.integers(0, len(TEXT)), max_size=40))
 def test_any_split_gives_the_same_phases(cuts):
     edges = [0, *sorted(cuts), len(TEXT)]
-    assert phases([TEXT[a:b] for a, b in zip(edges, edges[1:])]) == phases([TEXT])
+    assert phases([TEXT[a:b] for a, b in itertools.pairwise(edges)]) == phases([TEXT])
 
 
-@given(st.lists(st.sampled_from([b"[Phase]", b"===", b" ", b"\n", b"\r", b"x", b"\x1b[1m", b"'"]), max_size=60), st.integers(1, 9))
+PIECES = st.sampled_from([b"[Phase]", b"===", b" ", b"\n", b"\r", b"x", b"\x1b[1m", b"'"])
+
+
+@given(st.lists(PIECES, max_size=60), st.integers(1, 9))
 def test_any_text_gives_the_same_phases_byte_by_byte_and_whole(pieces, size):
     text = b"".join(pieces)
     assert phases([text[i : i + size] for i in range(0, len(text), size)]) == phases([text])

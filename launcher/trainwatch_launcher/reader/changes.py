@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Optional, Tuple, Union
+from typing import NamedTuple, Union
 
 from trainwatch_launcher.rundir.records import Event, RunInfo, Status
 
@@ -31,6 +31,8 @@ class AttemptFound:
 
     key: AttemptKey
     directory: str
+    modified: float | None = None
+    """When the directory was last changed, in Unix seconds on the file server's clock."""
 
 
 @dataclass(frozen=True)
@@ -46,19 +48,20 @@ class EventsAppended:
     """New lines of an attempt's events.jsonl, in the order written."""
 
     key: AttemptKey
-    events: Tuple[Event, ...]
+    events: tuple[Event, ...]
 
 
 @dataclass(frozen=True)
 class Unreadable:
     """Something in the run directory could not be read or understood; the rest goes on.
 
-    `path` is relative to the run directory, `message` is one line for a person. `key` says whose file it is, where known.
+    `path` is relative to the run directory, `message` is one line for a person. `key` says whose file it is, where
+    known. An empty message takes an earlier one back: the same path can be read again.
     """
 
     path: str
     message: str
-    key: Optional[AttemptKey] = None
+    key: AttemptKey | None = None
 
 
 Change = Union[RunFound, AttemptFound, StatusChanged, EventsAppended, Unreadable]

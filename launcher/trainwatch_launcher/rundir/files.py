@@ -1,6 +1,7 @@
-"""How files of a run directory are written and read: whole lines, atomic snapshots, and nothing that a torn file breaks."""
+"""How files of a run directory are written and read: whole lines, atomic snapshots, nothing that a torn file breaks."""
 from __future__ import annotations
 
+import errno
 import json
 import os
 
@@ -8,7 +9,7 @@ from trainwatch_launcher.rundir.record import NewerFormatError, RecordError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Type, TypeVar
+    from typing import TypeVar
 
     from trainwatch_launcher.rundir.record import Record
 
@@ -18,6 +19,8 @@ MAX_SNAPSHOT = 1 << 20
 """A status, run or control file larger than this many bytes is not one of ours."""
 MAX_LINE = 1 << 20
 """An event line longer than this many bytes is skipped."""
+READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+"""How files of a run directory are opened: not through a link, and a FIFO in a file's place must not hold us."""
 
 
 def encode(record: Record) -> bytes:
@@ -25,7 +28,7 @@ def encode(record: Record) -> bytes:
     return json.dumps(record.to_json(), separators=(",", ":")).encode("ascii") + b"\n"
 
 
-def decode(kind: Type[R], line: bytes) -> R:
+def decode(kind: type[R], line: bytes) -> R:
     """A record from one line or file of JSON. Raises RecordError (also for text that is no JSON at all)."""
     try:
         data = json.loads(line.decode("utf-8", "replace"))
@@ -41,14 +44,25 @@ def write_all(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view):]
 
 
-def append_line(fd: int, record: Record) -> None:
-    """Append one record with one write(2) to a descriptor opened with O_APPEND. Raises OSError."""
-    write_all(fd, encode(record))
+class LineWriter:
+    """Appends records to a file, each with one write(2); a line that a full disk cut does not spoil the next."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self._torn = False
+
+    def append(self, record: Record) -> None:
+        """Append one record. Raises OSError when the file did not take all of it; the record may be given again."""
+        line = (b"\n" if self._torn else b"") + encode(record)
+        taken = os.write(self.fd, line)
+        self._torn = taken < len(line)
+        if self._torn:
+            raise OSError(errno.ENOSPC, "the file took only a part of a line")
 
 
 def open_append(path: str, mode: int = 0o600) -> int:
     """Open a file for appending and return its descriptor; it is made when absent. Raises OSError."""
-    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY, mode)
+    return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY, mode)
 
 
 def replace_file(path: str, record: Record, mode: int = 0o600) -> None:
@@ -71,11 +85,12 @@ def create_once(path: str, record: Record, mode: int = 0o600) -> bool:
     Made complete under another name and then linked, so that nobody reads half of it; file systems without hard links
     get O_EXCL.
     """
-    if os.path.exists(path):
+    if os.path.lexists(path):
         return False
-    temporary = "%s.%d.tmp" % (path, os.getpid())
-    replace_file(temporary, record, mode)
+    # random: on shared storage many containers come at once, and all of them have the same process id
+    temporary = "%s.%s.tmp" % (path, os.urandom(6).hex())
     try:
+        _create_exclusive(temporary, record, mode)
         os.link(temporary, path)
         return True
     except FileExistsError:
@@ -83,7 +98,14 @@ def create_once(path: str, record: Record, mode: int = 0o600) -> bool:
     except OSError:
         return _create_exclusive(path, record, mode)
     finally:
-        os.unlink(temporary)
+        _remove(temporary)
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
 
 
 def _create_exclusive(path: str, record: Record, mode: int) -> bool:
@@ -93,14 +115,17 @@ def _create_exclusive(path: str, record: Record, mode: int) -> bool:
         return False
     try:
         write_all(fd, encode(record))
+    except OSError:
+        _remove(path)  # half a record would stay there for ever
+        raise
     finally:
         os.close(fd)
     return True
 
 
-def read_record(kind: Type[R], path: str) -> R:
-    """Read a small file that holds one record. Raises OSError, RecordError or NewerFormatError."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO in its place must not hold us
+def read_record(kind: type[R], path: str) -> R:
+    """Read a small file that holds one record, not through a link. Raises OSError, RecordError or NewerFormatError."""
+    fd = os.open(path, READ_FLAGS)
     try:
         data = os.read(fd, MAX_SNAPSHOT)
     finally:
@@ -115,41 +140,63 @@ class LineFile:
     counted in `newer`. When the file was truncated, reading starts again at its beginning.
     """
 
-    CHUNK = 1 << 18
+    CHUNK = MAX_LINE
 
     def __init__(self, path: str, offset: int = 0) -> None:
         self.path = path
         self.offset = offset
+        """Where the next call reads, in bytes."""
         self.corrupt = 0
         self.newer = 0
+        self.behind = False
+        """Whether the last call stopped at `most` before the file's end."""
+        self._skipping = False
 
-    def read(self, kind: Type[R]) -> list[R]:
-        """All complete records since the last call. A file that cannot be opened has none."""
+    def read(self, kind: type[R], most: int | None = None) -> list[R]:
+        """The complete records since the last call, of about `most` bytes at most. A missing file has none.
+
+        Raises OSError when the file is there and cannot be read.
+        """
+        records: list[R] = []
+        self.behind = False
         try:
-            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        except OSError:
-            return []
+            fd = os.open(self.path, READ_FLAGS)
+        except FileNotFoundError:
+            return records
         try:
             size = os.fstat(fd).st_size
             if size < self.offset:
-                self.offset = 0
-            records = []  # type: list[R]
+                self.offset, self._skipping = 0, False
+            stop = size if most is None else self.offset + most
             while self.offset < size:
-                data = os.pread(fd, self.CHUNK, self.offset)
-                whole = data.rfind(b"\n") + 1
-                if whole == 0:
-                    if len(data) < self.CHUNK:
-                        break
-                    if not self._skip_long_line(fd, size):
-                        break
-                    continue
-                self._decode(kind, data[:whole], records)
-                self.offset += whole
+                if self.offset >= stop:
+                    self.behind = True
+                    break
+                data = os.pread(fd, min(self.CHUNK, size - self.offset), self.offset)
+                if not data or not self._take(kind, data, records):
+                    break
             return records
         finally:
             os.close(fd)
 
-    def _decode(self, kind: Type[R], data: bytes, records: list[R]) -> None:
+    def _take(self, kind: type[R], data: bytes, records: list[R]) -> bool:
+        """Consume what is complete in `data`; False when it holds nothing but a line whose end is not there yet."""
+        if self._skipping:
+            end = data.find(b"\n") + 1
+            self._skipping = end == 0
+            self.offset += end or len(data)
+            return True
+        whole = data.rfind(b"\n") + 1
+        if whole:
+            self._decode(kind, data[:whole], records)
+        elif len(data) == self.CHUNK:
+            self.corrupt += 1
+            self._skipping = True
+            whole = len(data)
+        self.offset += whole
+        return whole > 0
+
+    def _decode(self, kind: type[R], data: bytes, records: list[R]) -> None:
         for line in data.split(b"\n"):
             if not line.strip():
                 continue
@@ -159,18 +206,3 @@ class LineFile:
                 self.newer += 1
             except RecordError:
                 self.corrupt += 1
-
-    def _skip_long_line(self, fd: int, size: int) -> bool:
-        """Step over a line of more than CHUNK bytes; False when its end is not there yet."""
-        position = self.offset
-        while position < size:
-            data = os.pread(fd, self.CHUNK, position)
-            if not data:
-                return False
-            end = data.find(b"\n")
-            if end >= 0:
-                self.offset = position + end + 1
-                self.corrupt += 1
-                return True
-            position += len(data)
-        return False

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, ClassVar, Dict, Mapping, Tuple, Type, TypeVar
+    from typing import Any, ClassVar, Mapping, TypeVar
 
     from typing_extensions import dataclass_transform
 
     R = TypeVar("R", bound="Record")
 else:
-    def dataclass_transform(**_options):
+    def dataclass_transform(**_options: object) -> Any:
         """Tell type checkers, and nobody else, that the class below makes constructors as dataclasses do."""
         return lambda cls: cls
 
@@ -20,7 +20,8 @@ FORMAT = 1
 """The version that this code writes. Readers accept it and older ones."""
 
 NUMBER = (int, float)
-KINDS = {"int": int, "float": NUMBER, "str": str, "bool": bool, "list": list, "dict": dict}
+MAX_NUMBER = 1 << 63
+"""An integer beyond this counts as no number: arithmetic of floats with it fails."""
 
 
 class RecordError(ValueError):
@@ -40,40 +41,44 @@ class Record:
     """
 
     if TYPE_CHECKING:
-        _fields: ClassVar[Dict[str, Tuple[str, bool]]]
+        _fields: ClassVar[dict[str, tuple[str, bool]]]
 
     def __init_subclass__(cls) -> None:
         # name -> (declared type, may be null); the annotations are strings because of the __future__ import
         cls._fields = {}
         for name, declared in cls.__annotations__.items():
-            kind = str(declared).split("[")[0].split("|")[0].strip().lower()
-            cls._fields[name] = (kind, "None" in str(declared))
+            kind, _, null = str(declared).partition("|")
+            cls._fields[name] = (kind.strip(), null.strip() == "None")
 
-    def __init__(self, **values: Any) -> None:
+    def __init__(self, /, **values: Any) -> None:  # "/": a fact in somebody's file may be named `self`
         for name, (_, nullable) in self._fields.items():
             if name in values:
                 setattr(self, name, values.pop(name))
-            elif not nullable and not hasattr(type(self), name):
+            elif hasattr(type(self), name):
+                continue  # the class holds its default
+            elif nullable:
+                setattr(self, name, None)
+            else:
                 raise RecordError("%s needs %s" % (type(self).__name__, name))
-        self.extra = values  # type: Dict[str, Any]
+        self.extra: dict[str, Any] = values
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.to_json() == other.to_json()  # type: ignore[attr-defined]
+        return isinstance(other, Record) and type(self) is type(other) and self.to_json() == other.to_json()
 
     def __hash__(self) -> int:
-        return id(self)
+        return hash((type(self), getattr(self, "time", None)))
 
     def __repr__(self) -> str:
         shown = ", ".join("%s=%r" % item for item in self.to_json().items() if item[1] is not None)
         return "%s(%s)" % (type(self).__name__, shown)
 
-    def to_json(self) -> Dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """All fields, unknown ones included, ready for `json.dumps`."""
-        known = {name: getattr(self, name, None) for name in self._fields}
+        known = {name: getattr(self, name) for name in self._fields}
         return {**known, **self.extra}
 
     @classmethod
-    def from_json(cls: Type[R], data: object) -> R:
+    def from_json(cls: type[R], data: object) -> R:
         """A record from a decoded JSON object.
 
         A value of the wrong type counts as absent. Raises NewerFormatError for a format above `FORMAT`, and RecordError
@@ -81,28 +86,35 @@ class Record:
         """
         if not isinstance(data, dict):
             raise RecordError("%s: expected an object, found %s" % (cls.__name__, type(data).__name__))
-        version = data.get("format")
-        if isinstance(version, int) and version > FORMAT:
-            raise NewerFormatError("format %d is newer than this trainwatch (it knows format %d)" % (version, FORMAT))
+        version = data.get("v" if "v" in cls._fields else "format")
+        if isinstance(version, NUMBER) and version > FORMAT:
+            raise NewerFormatError("format %s is newer than this trainwatch (it knows format %d)" % (version, FORMAT))
         values = {}
         for name, value in data.items():
             declared = cls._fields.get(name)
-            if declared is None or is_a(value, declared[0]):
+            if declared is None or (value is None and declared[1]) or is_a(value, declared[0]):
                 values[name] = value
         return cls(**values)
 
-    def replace(self: R, **changes: Any) -> R:
+    def replace(self: R, /, **changes: Any) -> R:
         """A copy with some fields changed."""
         return type(self)(**{**self.to_json(), **changes})
 
 
 def is_a(value: object, kind: str) -> bool:
     """Whether a decoded JSON value may stand in a field declared as `kind`; a bool is not a number here."""
-    if isinstance(value, bool):
-        return kind == "bool"
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-        return False
-    return isinstance(value, KINDS.get(kind, object))
+    if kind == "bool" or isinstance(value, bool):
+        return kind == "bool" and isinstance(value, bool)
+    if kind in ("int", "float"):
+        if isinstance(value, int):
+            return -MAX_NUMBER <= value < MAX_NUMBER
+        # the comparison is false for NaN too
+        return kind == "float" and isinstance(value, float) and float("-inf") < value < float("inf")
+    if kind == "str":
+        return isinstance(value, str)
+    if kind == "list[str]":
+        return isinstance(value, list) and all(isinstance(item, str) for item in value)
+    raise TypeError("no field may be declared as %s" % kind)
 
 
 def text_of(data: Mapping[str, Any], name: str) -> str:

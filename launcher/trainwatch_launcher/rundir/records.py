@@ -11,6 +11,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+INDEX_RECORD = "<dQQ"
+"""One record of output.index, as `struct` writes it: time, byte offset, newlines before that offset."""
+
+
+LINE_UNKNOWN = (1 << 64) - 1
+"""The newline count of an index record that nobody had time to count."""
+
+
 class RunInfo(Record):
     """run.json: what is the same for all workers. Written once, by whichever launcher comes first."""
 
@@ -90,12 +98,12 @@ class Event(Record):
     def number(self, name: str) -> float | None:
         """The fact `name` as a number; None when it is absent or something else."""
         value = self.extra.get(name)
-        return value if is_a(value, "float") else None  # type: ignore[return-value]
+        return float(value) if isinstance(value, (int, float)) and is_a(value, "float") else None
 
     def integer(self, name: str) -> int | None:
         """The fact `name` as an integer; None when it is absent or something else."""
         value = self.extra.get(name)
-        return value if is_a(value, "int") else None  # type: ignore[return-value]
+        return value if isinstance(value, int) and is_a(value, "int") else None
 
     def texts(self, name: str) -> list[str]:
         """The fact `name` as a list of texts; what is no text in it is left out."""

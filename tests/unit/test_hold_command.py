@@ -1,0 +1,156 @@
+"""`trainwatch hold` and `trainwatch shell`: who is asked, what comes back, and the exit codes."""
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from builders import RunBuilder, at, crashed_run
+from trainwatch import cli
+from trainwatch.commands import hold
+from trainwatch_launcher.rundir import paths
+from trainwatch_launcher.rundir.files import read_record
+from trainwatch_launcher.rundir.records import Request
+
+
+def held_run(tmp_path):
+    """A crashed run whose ranks still give signs of life."""
+    run = crashed_run(tmp_path / "run")
+    now = time.time()
+    for rank in (0, 2, 3):
+        at(run, rank).set(time=now, hold_until=now + 600, interval=1000.0)
+    return run
+
+
+class Worker(threading.Thread):
+    """Answers a rank's requests as its launcher would."""
+
+    def __init__(self, run, rank, result="done"):
+        super().__init__(daemon=True)
+        self.attempt, self.result, self.asked = at(run, rank), result, []
+        self.start()
+
+    def run(self):
+        control = self.attempt.directory / paths.CONTROL
+        while True:
+            for path in control.glob("[!.]*"):
+                request = read_record(Request, str(path))
+                path.unlink()
+                self.asked.append(request)
+                if request.command == "extend" and request.seconds is not None:
+                    self.attempt.set(hold_until=self.attempt.status.hold_until + request.seconds)
+                self.attempt.event("control", time.time(), id=request.id, command=request.command, by=request.by,
+                                   result=self.result)
+                return
+            time.sleep(0.01)
+
+
+def run_cli(capsys, *argv):
+    code = cli.main([str(word) for word in argv])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_a_hold_is_extended_and_the_answer_printed(tmp_path, capsys):
+    run = held_run(tmp_path)
+    worker = Worker(run, 2)
+    code, out, err = run_cli(capsys, "hold", run.directory, "--rank", "2", "--extend", "2h")
+    assert (code, err) == (0, "")
+    assert out.startswith("rank 2: held for 2h")
+    assert [(request.command, request.seconds) for request in worker.asked] == [("extend", 7200)]
+
+
+def test_all_holds_are_released_and_each_says_what_it_exits_with(tmp_path, capsys):
+    run = held_run(tmp_path)
+    workers = [Worker(run, rank) for rank in (0, 2, 3)]
+    code, out, _ = run_cli(capsys, "hold", run.directory, "--all", "--release")
+    assert code == 0
+    assert sorted(out.splitlines()) == [
+        "rank 0: released; it exits with 143 SIGTERM", "rank 2: released; it exits with 1",
+        "rank 3: released; it exits with 137 SIGKILL"]
+    assert [worker.asked[0].command for worker in workers] == ["release"] * 3
+
+
+def test_a_worker_that_says_no_makes_code_1(tmp_path, capsys):
+    run = held_run(tmp_path)
+    Worker(run, 2, result="the hold is over")
+    code, out, _ = run_cli(capsys, "hold", run.directory, "--rank", "2", "--release")
+    assert (code, out) == (1, "rank 2: the hold is over\n")
+
+
+def test_a_worker_that_does_not_answer_is_named(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(hold, "ANSWER_WITHIN", 0.2)
+    run = held_run(tmp_path)
+    code, out, err = run_cli(capsys, "hold", run.directory, "--rank", "0,2", "--release")
+    assert (code, out) == (1, "")
+    assert "rank 0 has not answered" in err
+    assert "rank 2 has not answered" in err
+
+
+def test_a_rank_that_is_not_held_is_refused_with_those_that_are(tmp_path, capsys):
+    run = held_run(tmp_path)
+    code, _, err = run_cli(capsys, "hold", run.directory, "--rank", "1", "--release")
+    assert (code, err) == (1, "trainwatch: no such rank is held; held are rank 0, 2, 3\n")
+
+
+@pytest.mark.parametrize("options", [
+    ["--all"], ["--release"], ["--all", "--release", "--extend", "5"], ["--rank", "1", "--all", "--release"],
+    ["--rank", "x", "--release"], ["--all", "--extend", "soon"], ["--all", "--extend", "-5"],
+])  # fmt: skip
+def test_options_that_make_no_sense_are_code_2(tmp_path, capsys, options):
+    with pytest.raises(SystemExit) as raised:
+        cli.main(["hold", str(tmp_path), *options])
+    assert raised.value.code == 2
+
+
+def shell(*argv):
+    command = [sys.executable, "-m", "trainwatch", "shell", *map(str, argv)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def two_ranks(tmp_path):
+    run = RunBuilder(tmp_path / "run")
+    for rank in range(2):
+        run.rank(rank, host=socket.gethostname()).start(cwd=str(tmp_path))
+    return run
+
+
+def test_a_command_runs_beside_the_rank_with_its_own_exit_code(tmp_path):
+    run = two_ranks(tmp_path)
+    script = "pwd; echo $TRAINWATCH_RANK $0 -- $1; exit 7"
+    done = shell(run.directory, "--rank", "1", "--", "sh", "-c", script, "--", "x")
+    assert (done.returncode, done.stdout) == (7, f"{tmp_path}\n1 -- -- x\n")
+    assert done.stderr.startswith("trainwatch: rank 1 · ")
+
+
+def test_a_path_to_a_rank_says_which(tmp_path):
+    run = two_ranks(tmp_path)
+    done = shell(run.directory / paths.rank_name(1), "--", "sh", "-c", "echo $TRAINWATCH_RANK")
+    assert done.stdout == "1\n"
+
+
+def test_a_command_that_is_not_there_is_code_127(tmp_path):
+    done = shell(two_ranks(tmp_path).directory, "--rank", "0", "--", "no-such-command")
+    assert done.returncode == 127
+    assert "cannot run no-such-command" in done.stderr
+
+
+@pytest.mark.parametrize(("options", "said"), [
+    ([], "which rank? Name one with --rank: 0, 1"), (["--rank", "7"], "no rank 7 in this run; there are 0, 1"),
+])  # fmt: skip
+def test_a_rank_must_be_named_and_be_there(tmp_path, capsys, options, said):
+    code, _, err = run_cli(capsys, "shell", two_ranks(tmp_path).directory, *options)
+    assert code == 2
+    assert said in err
+
+
+def test_a_rank_of_another_host_is_code_1_with_what_to_type(tmp_path, capsys):
+    run = RunBuilder(tmp_path / "run")
+    run.rank(0, host="gpu-77").start()
+    code, _, err = run_cli(capsys, "shell", run.directory)
+    assert code == 1
+    assert "type: ssh gpu-77" in err

@@ -1,0 +1,198 @@
+"""`trainwatch status`: one look at a run, for people and for scripts."""
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import time
+from typing import Any
+
+from trainwatch.commands.targets import Followed, run_directory
+from trainwatch.model import text
+from trainwatch.model.failure import Failure
+from trainwatch.model.rows import Row, rows
+from trainwatch.model.state import Run
+from trainwatch.model.summary import Summary, summary
+
+DESCRIPTION = "Say once how a run is doing: each rank's state, phase, exit code, hold and last output."
+EPILOG = """\
+exit codes:
+  0  nothing has failed
+  1  a rank has failed or is lost (only the newest attempt of each rank counts)
+  2  TARGET is no run that can be read
+
+with --json one object is printed: {"run": {...}, "ranks": [{...}, ...]}; times are seconds (durations and ages) or Unix
+seconds (moments), facts that are not known are null.
+
+examples:
+  trainwatch status /shared/runs/7b-42
+  trainwatch status runs                        the newest run in there
+  trainwatch status RUN --json | jq '.ranks[] | select(.exit_code)'
+"""
+
+RED, GREEN, YELLOW, BOLD, RESET = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
+COLOURS = {"failed": RED, "held": RED, "lost": RED, "ended": RED, "stalled": YELLOW, "finished": GREEN}
+COLUMNS = ("RANK", "HOST", "STATE", "PHASE", "FOR", "EXIT", "HOLD", "OUTPUT", "LAST", "LINE")
+GAP = "  "
+
+
+def main(argv: list[str]) -> int:
+    """Run the command; returns its exit code. Raises TargetError."""
+    parser = argparse.ArgumentParser(
+        prog="trainwatch status", description=DESCRIPTION, epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("target", metavar="TARGET", nargs="?",
+                        help="a run directory, or a directory of runs (default $TRAINWATCH_ROOT, else ./runs)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    options = parser.parse_args(argv)
+    followed = Followed(run_directory(options.target).path)
+    now = time.time()
+    whole = summary(followed.run, now)
+    if options.json:
+        print(json.dumps(as_json(followed.run, whole, now), indent=2))
+    else:
+        print("\n".join(as_table(followed.run, whole, now, _colours_wanted(), _columns())))
+    return 1 if whole.bad else 0
+
+
+def as_json(run: Run, whole: Summary, now: float) -> dict[str, Any]:
+    """The run at `now` as plain values: what `--json` prints."""
+    return {
+        "run": {
+            "id": whole.run_id,
+            "state": whole.state,
+            "world_size": whole.world_size,
+            "started": whole.started,
+            "elapsed": whole.elapsed,
+            "ranks_seen": whole.seen,
+            "ranks_missing": whole.missing,
+            "counts": dict(whole.counts),
+            "first_failure": _failure_json(whole.first),
+            "command": list(run.info.command) if run.info is not None else None,
+            "problems": [{"path": problem.path, "message": problem.message} for problem in run.problems],
+        },
+        "ranks": [_row_json(row, run.attempts[row.key].directory or None) for row in rows(run, now)],
+    }
+
+
+def _failure_json(failure: Failure | None) -> dict[str, Any] | None:
+    if failure is None:
+        return None
+    return {
+        "rank": failure.key.rank,
+        "label": failure.label,
+        "host": failure.host,
+        "time": failure.time,
+        "exit_code": failure.exit_code,
+        "reason": failure.reason,
+        "others": failure.others,
+    }
+
+
+def _row_json(row: Row, directory: str | None) -> dict[str, Any]:
+    return {
+        "rank": row.key.rank,
+        "host": row.host or None,
+        "attempt": row.key.attempt,
+        "local_rank": row.key.local_rank if row.nested else None,
+        "local_attempt": row.key.local_attempt if row.nested else None,
+        "label": row.label,
+        "superseded": row.superseded,
+        "state": row.state,
+        "phase": row.phase,
+        "phase_age": row.phase_age,
+        "exit_code": row.exit_code,
+        "signal": row.signal,
+        "reason": row.reason or None,
+        "hold_remaining": row.hold_left,
+        "last_output_age": row.last_output_age,
+        "output_bytes": row.output_bytes,
+        "output_lines": row.output_lines,
+        "last_line": row.last_line or None,
+        "pid": row.pid,
+        "launcher_pid": row.launcher_pid,
+        "started": row.started,
+        "exited": row.exited,
+        "elapsed": row.elapsed,
+        "heartbeat_age": row.heartbeat_age,
+        "warning": row.warning or None,
+        "directory": directory,
+    }
+
+
+def as_table(run: Run, whole: Summary, now: float, colours: bool = False, columns: int | None = None) -> list[str]:
+    """The run at `now` as lines of text; with `columns`, lines that a terminal of that width shows whole."""
+    lines = [_headline(whole, colours), *_failure_lines(whole.first)]
+    table = [COLUMNS, *(_cells(row) for row in rows(run, now))]
+    if len(table) > 1:
+        widths = [max(text.width(cells[at]) for cells in table) for at in range(len(COLUMNS))]
+        lines += ["", *(_line(cells, widths, colours, columns) for cells in table)]
+    if whole.missing:
+        lines += ["", f"{whole.missing} of {whole.world_size} ranks have not come yet"]
+    notes = [f"rank {row.label}: {text.printable(row.warning)}" for row in rows(run, now) if row.warning]
+    notes += [f"{text.printable(problem.path)}: {text.printable(problem.message)}"
+              for problem in run.problems if problem.key is None]  # fmt: skip
+    return lines + (["", *notes] if notes else [])
+
+
+def _headline(whole: Summary, colours: bool) -> str:
+    counts = ", ".join(f"{count} {state}" for state, count in whole.counts.items())
+    state = f"{COLOURS.get(whole.state, '')}{BOLD}{whole.state}{RESET}" if colours else whole.state
+    of = f" of {whole.world_size}" if whole.world_size is not None else ""
+    ranks = f"{whole.seen}{of} rank{'' if whole.seen == 1 and not of else 's'}"
+    parts = [text.printable(whole.run_id) or "(no name yet)", state, ranks + (f" ({counts})" if counts else "")]
+    return GAP.join([*parts, *([text.duration(whole.elapsed)] if whole.elapsed is not None else [])])
+
+
+def _failure_lines(failure: Failure | None) -> list[str]:
+    if failure is None:
+        return []
+    what = failure.exit_text if failure.exit_code is None else f"exit {failure.exit_text}"
+    line = f"first failure: rank {failure.label} on {text.printable(failure.host) or '?'}, {what}"
+    return [line + (f": {text.printable(failure.reason)}" if failure.reason else "")]
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    return (
+        row.label,
+        text.printable(row.host),
+        row.state + (" (old)" if row.superseded else ""),
+        text.printable(row.phase or ""),
+        text.duration(row.phase_age),
+        row.exit_text,
+        text.duration(row.hold_left),
+        text.size(row.output_bytes),
+        text.ago(row.last_output_age),
+        text.printable(row.reason or row.last_line),
+    )
+
+
+def _line(cells: tuple[str, ...], widths: list[int], colours: bool, columns: int | None) -> str:
+    padded = [cell + " " * (width - text.width(cell)) for cell, width in zip(cells, widths, strict=True)]
+    padded[-1] = cells[-1]
+    if columns is not None:
+        used = sum(widths[:-1]) + len(GAP) * (len(widths) - 1)
+        padded[-1] = _clipped(cells[-1], max(8, columns - used))
+    colour = COLOURS.get(cells[2].partition(" ")[0]) if colours else None
+    if colour:
+        padded[2] = f"{colour}{padded[2]}{RESET}"
+    return GAP.join(padded).rstrip()
+
+
+def _clipped(cell: str, most: int) -> str:
+    if text.width(cell) <= most:
+        return cell
+    while text.width(cell) > most - 1:
+        cell = cell[:-1]
+    return cell + "…"
+
+
+def _colours_wanted() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _columns() -> int | None:
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

@@ -1,0 +1,29 @@
+"""Whose clock: the one place where worker time, file server time and the reader's time meet.
+
+Records carry the worker's time. `Status.clock_offset` maps it to the file server's clock, which all workers of a run
+share; the reader's own clock is taken to agree with that one.
+"""
+from __future__ import annotations
+
+from trainwatch_launcher.rundir.records import Status
+
+
+def server_time(status: Status | None, worker_time: float) -> float:
+    """A worker's time on the file server's clock, in Unix seconds: comparable across workers and with `now`."""
+    offset = status.clock_offset if status is not None else None
+    return worker_time + (offset or 0.0)
+
+
+def worker_time(status: Status | None, now: float) -> float:
+    """What a worker's clock says at `now`, in Unix seconds: to compare with the times in its records."""
+    return now - server_time(status, 0.0)
+
+
+def age(status: Status | None, worker_moment: float | None, now: float) -> float | None:
+    """Seconds from a worker's moment to `now`, never negative; None when the moment is unknown."""
+    return None if worker_moment is None else max(0.0, now - server_time(status, worker_moment))
+
+
+def left(status: Status | None, worker_moment: float | None, now: float) -> float | None:
+    """Seconds from `now` to a worker's moment, never negative; None when the moment is unknown."""
+    return None if worker_moment is None else max(0.0, server_time(status, worker_moment) - now)

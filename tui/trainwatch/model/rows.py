@@ -1,0 +1,140 @@
+"""What a table row says: the facts of one attempt at one moment."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trainwatch.model import clock, text
+from trainwatch.model.state import Attempt, Run
+from trainwatch_launcher.reader.changes import AttemptKey
+from trainwatch_launcher.rundir.records import Status
+from trainwatch_launcher.rundir.state import LIVE, LOST, STARTING, state_of
+
+NO_SIGN_OF_LIFE = 15.0
+"""An attempt without a status or an event is lost when its directory is older than this many seconds."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One attempt at one moment. Ages and durations are seconds, never negative; None means that nobody knows."""
+
+    key: AttemptKey
+    label: str
+    """`3`, `3·2` (attempt 2), `3.0` (local rank 0)."""
+    host: str = ""
+    state: str = STARTING
+    """One of `rundir.state.STATES`."""
+    superseded: bool = False
+    """A newer attempt of the same rank exists."""
+    nested: bool = False
+
+    phase: str | None = None
+    phase_age: float | None = None
+    """How long the phase has lasted; stands still once the command has ended."""
+
+    exit_code: int | None = None
+    signal: str | None = None
+    """The signal's name, such as `SIGKILL`."""
+    exit_text: str = ""
+    """`137 SIGKILL`, `1`, or empty."""
+    reason: str = ""
+    """The diagnosis in one line, empty when there is none."""
+    exited: float | None = None
+    """When the command ended, in Unix seconds on the file server's clock."""
+    hold_left: float | None = None
+    """Until the hold ends; None when it is not held."""
+    hold_until: float | None = None
+    """When the hold ends, in Unix seconds on the file server's clock; None when it is not held."""
+
+    last_output_age: float | None = None
+    output_bytes: int | None = None
+    output_lines: int | None = None
+    last_line: str = ""
+
+    warning: str = ""
+    """What is wrong with the launcher, or with reading what it wrote; empty when all is well."""
+    pid: int | None = None
+    launcher_pid: int | None = None
+    started: float | None = None
+    """When the command was spawned, in Unix seconds on the file server's clock."""
+    elapsed: float | None = None
+    """How long the command has run, or ran."""
+    heartbeat_age: float | None = None
+    """Since the launcher last wrote anything."""
+
+    @property
+    def live(self) -> bool:
+        """Whether its launcher is still there."""
+        return self.state in LIVE
+
+
+def rows(run: Run, now: float) -> tuple[Row, ...]:
+    """A row for each attempt, by rank, then attempt. `now` is the reader's clock, in Unix seconds."""
+    return tuple(row_of(run.attempts[key], now, key in run.superseded) for key in run.order)
+
+
+def row_of(attempt: Attempt, now: float, replaced: bool = False) -> Row:
+    """The row of one attempt at `now`."""
+    status = attempt.status
+    if status is None:
+        return _unknown(attempt, now, replaced)
+    state = state_at(attempt, now)
+    ended = _end_of(status)
+    until = now if ended is None else clock.server_time(status, ended)
+    hold_left = clock.left(status, status.hold_until, now) if state == "held" else None
+    return Row(
+        key=attempt.key,
+        label=text.label(attempt.key),
+        host=status.host,
+        state=state,
+        superseded=replaced,
+        nested=attempt.nested,
+        phase=status.phase,
+        phase_age=clock.age(status, status.phase_since, until),
+        exit_code=status.exit_code,
+        signal=text.signal_of(status.exit_code, status.exit_signal),
+        exit_text=text.exit_text(status.exit_code, status.exit_signal),
+        reason=status.reason,
+        exited=_on_server(status, status.exited),
+        hold_left=hold_left,
+        hold_until=_on_server(status, status.hold_until) if state == "held" else None,
+        last_output_age=clock.age(status, status.last_output, now),
+        output_bytes=status.output_bytes,
+        output_lines=status.output_lines,
+        last_line=status.last_line,
+        warning=attempt.problem or status.warning,
+        pid=status.pid,
+        launcher_pid=status.launcher_pid,
+        started=_on_server(status, status.started),
+        elapsed=clock.age(status, status.started, until),
+        heartbeat_age=clock.age(status, status.time, now),
+    )
+
+
+def state_at(attempt: Attempt, now: float) -> str:
+    """The state of an attempt at `now` on the reader's clock, also of one that has written nothing yet."""
+    if attempt.status is not None:
+        return state_of(attempt.status, clock.worker_time(attempt.status, now))
+    if attempt.found is not None and now - attempt.found > NO_SIGN_OF_LIFE:
+        return LOST
+    return STARTING
+
+
+def _unknown(attempt: Attempt, now: float, replaced: bool) -> Row:
+    return Row(
+        key=attempt.key,
+        label=text.label(attempt.key),
+        state=state_at(attempt, now),
+        superseded=replaced,
+        nested=attempt.nested,
+        warning=attempt.problem,
+        heartbeat_age=clock.age(None, attempt.found, now),
+    )
+
+
+def _end_of(status: Status) -> float | None:
+    """When the command ended, or when its launcher did without having seen that; worker's clock."""
+    return status.exited if status.exited is not None else status.ended
+
+
+def _on_server(status: Status, moment: float | None) -> float | None:
+    return None if moment is None else clock.server_time(status, moment)

@@ -1,0 +1,148 @@
+"""A run whose directory can be read on this machine."""
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import TypeVar
+
+from trainwatch.sources import shells
+from trainwatch.sources.base import ShellPlan, SourceError
+from trainwatch.sources.watching import Watcher, file_system, is_remote
+from trainwatch_launcher.reader import log
+from trainwatch_launcher.reader.attempt import log_path
+from trainwatch_launcher.reader.changes import AttemptKey, Change, Unreadable
+from trainwatch_launcher.reader.directory import Reader, concerns
+from trainwatch_launcher.reader.requests import RequestError, write_request
+
+T = TypeVar("T")
+
+SAFETY = 5.0
+"""Seconds between looks at everything while the kernel tells of changes: a new directory may hide its first files."""
+POLL = 0.5
+"""Seconds between looks where the kernel tells nothing."""
+POLL_SHARE = 10
+"""Looking takes at most one part in so many of the time."""
+LOG_CHUNK = 16 << 20
+"""More bytes than this are never read at once."""
+
+
+class LocalSource:
+    """Follows a run directory with a reader in this process. Reading happens in threads, never in the event loop.
+
+    `changes` may be iterated once.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, watch: bool = True) -> None:
+        self.name = os.fspath(path)
+        self._directory = os.path.realpath(self.name)
+        self._reader = Reader(self._directory)
+        self._watch = watch
+        self._closed = False
+        self._wake = asyncio.Event()
+        self._touched: set[str] = set()
+        self._trouble: list[Change] = []
+        self._watcher: Watcher | None = None
+        self._next_look = 0.0
+
+    async def changes(self) -> AsyncIterator[Sequence[Change]]:
+        """Batches of changes from the first reading on, until the source is closed."""
+        await self._start_watching()
+        pause = POLL  # the second look at everything comes soon: the watcher may have started after the first
+        try:
+            while not self._closed:
+                self._wake.clear()
+                touched, self._touched = self._touched, set()
+                started = time.monotonic()
+                everything = started >= self._next_look
+                batch = await asyncio.to_thread(self._reader.poll, None if everything else touched)
+                if everything:
+                    self._next_look = time.monotonic() + max(pause, (time.monotonic() - started) * POLL_SHARE)
+                    pause = POLL if self._watcher is None else SAFETY
+                if self._reader.behind:
+                    self._next_look = 0.0
+                batch.extend(self._trouble)
+                self._trouble.clear()
+                if batch and not self._closed:
+                    yield batch
+                await self._sleep()
+        finally:
+            self._stop_watching()
+
+    async def log_size(self, key: AttemptKey) -> int:
+        """Bytes in an attempt's output.log now; 0 when there is none."""
+        directory = self._reader.attempt_directory(key)
+        return 0 if directory is None else await asyncio.to_thread(log.size, log_path(directory))
+
+    async def read_log(self, key: AttemptKey, offset: int, length: int) -> bytes:
+        """Bytes of an attempt's output.log, 16 MiB at most; fewer at its end. Raises SourceError."""
+        path = log_path(self._directory_of(key))
+        try:
+            return await asyncio.to_thread(log.read, path, offset, min(length, LOG_CHUNK))
+        except OSError as error:
+            raise SourceError(f"cannot read {path}: {error.strerror or error}") from None
+
+    async def request(
+        self, key: AttemptKey, command: str, *, seconds: float | None = None, signal: str | None = None
+    ) -> str:
+        """Ask an attempt's launcher for something; returns the request's id. Raises SourceError."""
+        try:
+            return await asyncio.to_thread(write_request, self._directory_of(key), command, seconds, signal)
+        except RequestError as error:
+            raise SourceError(str(error)) from None
+
+    async def shell(self, key: AttemptKey, command: Sequence[str] = ()) -> ShellPlan:
+        """A shell, or `command`, in an attempt's working directory and environment. Raises SourceError."""
+        return await asyncio.to_thread(shells.plan, self._directory_of(key), key, tuple(command))
+
+    async def close(self) -> None:
+        """Stop following; `changes` ends."""
+        self._closed = True
+        self._stop_watching()
+        self._wake.set()
+
+    def _directory_of(self, key: AttemptKey) -> str:
+        directory = self._reader.attempt_directory(key)
+        if directory is None:
+            raise SourceError(f"this run has no attempt {key.attempt} of rank {key.rank}")
+        return directory
+
+    async def _start_watching(self) -> None:
+        kind = await asyncio.to_thread(file_system, self._directory)
+        if not self._watch or is_remote(kind):
+            return
+        loop = asyncio.get_running_loop()
+
+        def call(method: Callable[[T], None]) -> Callable[[T], None]:
+            def from_thread(value: T) -> None:
+                try:
+                    loop.call_soon_threadsafe(method, value)
+                except RuntimeError:
+                    pass  # the loop has ended before the watcher
+
+            return from_thread
+
+        self._watcher = Watcher(self._directory, concerns, call(self._note), call(self._note_failure))
+        self._watcher.start()
+
+    def _stop_watching(self) -> None:
+        if self._watcher is not None:
+            self._watcher.stop()
+
+    def _note(self, paths: set[str]) -> None:
+        self._touched |= paths
+        self._wake.set()
+
+    def _note_failure(self, why: str) -> None:
+        self._watcher = None
+        self._next_look = 0.0
+        self._trouble.append(Unreadable("watching", why))
+        self._wake.set()
+
+    async def _sleep(self) -> None:
+        """Until something was touched, or it is time to look at everything."""
+        try:
+            await asyncio.wait_for(self._wake.wait(), max(0.0, self._next_look - time.monotonic()))
+        except asyncio.TimeoutError:
+            pass

@@ -1,0 +1,93 @@
+"""Tells when files under a directory change: the kernel's notifications where they can be had."""
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import watchfiles
+
+DEBOUNCE = 100
+"""Milliseconds that a burst of changes is collected for."""
+STEP = 20
+"""Milliseconds without a change that end a burst."""
+
+# A change that another host makes on these is told to nobody here.
+REMOTE = frozenset(
+    ("nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "smb3", "9p", "afs", "glusterfs", "wekafs")
+)
+
+
+class Watcher:
+    """Calls back, from a thread of its own, with the paths that changed and that `wanted` lets through.
+
+    `failed` is called once with a sentence when watching is not possible or ends by itself.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        wanted: Callable[[str], bool],
+        changed: Callable[[set[str]], None],
+        failed: Callable[[str], None],
+    ) -> None:
+        self._directory = directory
+        self._wanted = wanted
+        self._changed = changed
+        self._failed = failed
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="trainwatch-watch", daemon=True)
+
+    def start(self) -> None:
+        """Start watching."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop watching; returns at once, the thread ends within a moment."""
+        self._stop.set()
+
+    def _run(self) -> None:
+        try:
+            for changes in watchfiles.watch(
+                self._directory,
+                watch_filter=lambda _change, path: self._wanted(path),
+                debounce=DEBOUNCE,
+                step=STEP,
+                stop_event=self._stop,
+                rust_timeout=1000,
+                raise_interrupt=False,
+                ignore_permission_denied=True,
+            ):
+                self._changed({path for _, path in changes})
+        except (OSError, RuntimeError) as error:
+            if not self._stop.is_set():
+                self._failed(_sentence(error))
+
+
+def _sentence(error: Exception) -> str:
+    text = str(error).splitlines()[0] if str(error) else type(error).__name__
+    if "limit" in text.lower() or "No space left" in text or "Too many open files" in text:
+        text = "its limit is used up; raise fs.inotify.max_user_watches"
+    return f"the kernel does not tell of changes ({text}): looking every half second instead"
+
+
+def file_system(path: str, mounts: str = "/proc/self/mounts") -> str:
+    """The type of the file system that holds `path`, such as `ext4`; empty where nobody says."""
+    best, kind = "", ""
+    try:
+        lines = Path(mounts).read_text("utf-8", "surrogateescape").splitlines()
+    except OSError:
+        return ""
+    for line in lines:
+        fields = line.split(" ")
+        if len(fields) < 3:
+            continue
+        point = fields[1].replace("\\040", " ").replace("\\011", "\t").rstrip("/")
+        if len(point) >= len(best) and (path == point or path.startswith(point + "/")):
+            best, kind = point, fields[2]
+    return kind
+
+
+def is_remote(kind: str) -> bool:
+    """Whether other hosts may write to a file system of this type without our kernel noticing."""
+    return kind in REMOTE or kind.startswith("fuse.")
