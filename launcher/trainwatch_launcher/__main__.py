@@ -1,22 +1,85 @@
-"""Entry of `python -m trainwatch_launcher`, of the packed file and of the trainwatch-launch script."""
+"""Entry of `python -m trainwatch_launcher`, of the packed file and of the trainwatch-launch script.
+
+The packed file has a copy of this module at its top. Every Python that a worker may have must be able to read it, also
+one that is too old for the rest.
+"""
 import sys
+
+OLDEST = (3, 8)
 
 
 def clean_path() -> None:
     """Keep the working directory and PYTHONPATH from replacing standard modules; only `sys` is imported so far.
 
-    Our own place moves to the end for the same reason: site-packages may hold a stale backport of a standard module.
+    First comes the standard library, known by `encodings`, which every interpreter loads from there at its start, then
+    our own place, then the directories of installed packages: any of them may hold a stale backport of a standard
+    module. What else is on the path is nothing to us.
     """
-    here = __file__.replace("\\", "/").rsplit("/", 2)[0] or "/"
-    if not sys.flags.isolated:
-        sys.path[:] = [path for path in sys.path if path.startswith((sys.prefix, sys.base_prefix))]
-    if here not in sys.path:
-        sys.path.append(here)
+    standard = str(getattr(sys.modules["encodings"], "__file__", "")).rsplit("/", 2)[0]
+    zipped = "/python%d%d.zip" % sys.version_info[:2]
+    installed = [path for path in sys.path if path.endswith(("/site-packages", "/dist-packages"))]
+    if standard in sys.path:
+        sys.path[:] = [path for path in sys.path if path == standard or path.endswith(("/lib-dynload", zipped))]
+    here = own_place()
+    sys.path += [here] + [path for path in installed if path != here]
+
+
+def own_place() -> str:
+    """Where our package is found: the directory that it lies in, or the packed file."""
+    import os
+
+    packed = getattr(globals().get("__loader__"), "archive", "")
+    try:
+        path = os.path.abspath(packed or __file__)
+        return in_memory(path) if packed else os.path.dirname(os.path.dirname(path))
+    except (AttributeError, ImportError, OSError):
+        return packed or "."  # no memfd, no /proc, or a working directory that was removed
+
+
+def in_memory(path: str) -> str:
+    """A copy of a file that nobody can replace or remove, and whose storage cannot hang, while the training runs.
+
+    A module that is needed first at the end of a training would else come out of another version's file, or not at all.
+    """
+    import fcntl
+    import os
+
+    with open(path, "rb") as file:
+        data = file.read()
+    made = os.memfd_create("trainwatch-launch")
+    fd = fcntl.fcntl(made, fcntl.F_DUPFD_CLOEXEC, 3)  # descriptors 0 to 2 may be closed: they are not ours to take
+    os.close(made)
+    os.write(fd, data)
+    copy = "/proc/self/fd/%d" % fd
+    if os.stat(copy).st_size != len(data):
+        raise OSError("not all of it could be copied")
+    return copy
+
+
+def run_without_us() -> None:
+    """Become the command, because this Python cannot run the launcher: the training comes first."""
+    import os
+
+    version = "%d.%d" % sys.version_info[:2]
+    need = "trainwatch-launch: needs Python 3.8 or newer, and %s is %s: " % (sys.executable, version)
+    words = sys.argv[1:]
+    command = words[words.index("--") + 1 :] if "--" in words else []
+    sys.stderr.write(need + ("running the command without logging, events or hold\n" if command else "no command\n"))
+    sys.stderr.flush()
+    if not command:
+        sys.exit(2)
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        sys.stderr.write("trainwatch-launch: %s: %s\n" % (command[0], error.strerror))
+        sys.exit(127 if error.errno == 2 else 126)
 
 
 clean_path()
 
 if __name__ == "__main__":
+    if sys.version_info < OLDEST:
+        run_without_us()
     from trainwatch_launcher.cli import main
 
     main()

@@ -6,7 +6,7 @@ import os
 import time
 
 from trainwatch_launcher.rundir import paths
-from trainwatch_launcher.rundir.files import create_once, open_append
+from trainwatch_launcher.rundir.files import create_once, open_append, write_all
 from trainwatch_launcher.rundir.records import RunInfo
 from trainwatch_launcher.version import __version__
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from trainwatch_launcher.options import Options
 
 DEFAULT_ROOT = "runs"
+COPY_SIZE = 1 << 20
 ATTEMPT_VARIABLE = "TRAINWATCH_ATTEMPT_DIR"
 """Set for the command: by it a nested launcher finds the attempt that it belongs to."""
 
@@ -27,8 +28,15 @@ class Place:
 
     def __init__(self, run_dir: str, rank_dir: str, share_group: bool, nested: bool) -> None:
         self.run_dir, self.rank_dir, self.nested = run_dir, rank_dir, nested
-        self.directory_mode = 0o2770 if share_group else 0o700
-        self.file_mode = 0o640 if share_group else 0o600
+        self.directory_mode = 0o700
+        self.file_mode = 0o600
+        if share_group:
+            self.share()
+
+    def share(self) -> None:
+        """Let the group read what is written here, and act."""
+        self.directory_mode = 0o2770
+        self.file_mode = 0o640
 
 
 class Attempt:
@@ -43,13 +51,38 @@ class Attempt:
         return os.path.join(self.directory, name)
 
 
+def container_of(environ: Mapping[str, str]) -> str:
+    """The attempt of the rank that we run inside of, empty when there is none.
+
+    A launcher inside a nested one belongs to the same rank: a run knows ranks and local ranks, and nothing below.
+    """
+    outer = environ.get(ATTEMPT_VARIABLE, "").rstrip("/")
+    above = os.path.dirname(outer)
+    if paths.number_of(os.path.basename(above), paths.LOCAL_PREFIX) is not None:
+        outer = os.path.dirname(above)
+    return outer if os.path.isabs(outer) and rank_of(outer) is not None else ""
+
+
+def rank_of(attempt: str) -> int | None:
+    """The rank to which an attempt's directory belongs; None when it is no such directory."""
+    return paths.number_of(os.path.basename(os.path.dirname(attempt)), paths.RANK_PREFIX)
+
+
+def run_of(attempt: str) -> str:
+    """The run directory in which a rank's attempt lies."""
+    return os.path.dirname(os.path.dirname(attempt))
+
+
 def place_of(options: Options, identity: Identity, environ: Mapping[str, str]) -> Place:
-    """Where this launcher writes: inside the attempt of an outer launcher if there is one, else as the options say."""
-    outer = environ.get(ATTEMPT_VARIABLE, "")
-    if outer and os.path.isdir(outer):
-        local_rank = identity.local_rank if identity.local_rank is not None else identity.rank
-        rank_dir = os.path.join(outer, paths.local_name(local_rank))
-        return Place(os.path.dirname(os.path.dirname(outer)), rank_dir, options.share_group, True)
+    """Where this launcher writes: inside the attempt of an outer launcher if there is one, else as the options say.
+
+    Also when that attempt's directory cannot be seen from here: whoever starts nested launchers waits for them, so that
+    a hold would keep the failure from it.
+    """
+    container = container_of(environ)
+    if container:
+        rank_dir = os.path.join(container, paths.local_name(identity.local_rank or 0))
+        return Place(run_of(container), rank_dir, options.share_group, True)
     run_dir = options.run_dir or os.path.join(options.root or DEFAULT_ROOT, identity.run_id)
     run_dir = os.path.abspath(run_dir)
     return Place(run_dir, os.path.join(run_dir, paths.rank_name(identity.rank)), options.share_group, False)
@@ -58,18 +91,34 @@ def place_of(options: Options, identity: Identity, environ: Mapping[str, str]) -
 def claim(place: Place, identity: Identity, options: Options) -> Attempt:
     """Make the attempt's directory and open its files. Raises OSError when that cannot be done here."""
     os.makedirs(os.path.dirname(place.run_dir), exist_ok=True)
-    try:
-        os.mkdir(place.run_dir, place.directory_mode)
-    except FileExistsError:
-        if not os.path.isdir(place.run_dir):
-            raise NotADirectoryError(errno.ENOTDIR, "it is a file, not a directory", place.run_dir) from None
-    if not place.nested:
+    make_directory(place.run_dir, place.directory_mode)
+    if place.nested:
+        enter_container(place)
+    else:
         write_run_info(place, identity, options)
     number, directory = paths.claim_attempt(place.rank_dir, place.directory_mode)
     os.mkdir(os.path.join(directory, paths.CONTROL), place.directory_mode)
     names = (paths.EVENTS, paths.INDEX, paths.OUTPUT)
     events, index, output = [open_append(os.path.join(directory, name), place.file_mode) for name in names]
     return Attempt(number, directory, events, index, output)
+
+
+def make_directory(path: str, mode: int) -> None:
+    """Make a directory if it is not there. Raises OSError, also when something else has its name."""
+    try:
+        os.mkdir(path, mode)
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise NotADirectoryError(errno.ENOTDIR, "it is a file, not a directory", path) from None
+
+
+def enter_container(place: Place) -> None:
+    """Find the container's attempt, made again if it was removed, and share with whom its launcher shares."""
+    container = os.path.dirname(place.rank_dir)
+    make_directory(os.path.dirname(container), place.directory_mode)
+    make_directory(container, place.directory_mode)
+    if os.stat(container).st_mode & 0o020:
+        place.share()
 
 
 def write_run_info(place: Place, identity: Identity, options: Options) -> None:
@@ -83,6 +132,29 @@ def write_run_info(place: Place, identity: Identity, options: Options) -> None:
         launcher_version=__version__,
     )
     create_once(path, info, place.file_mode)
+
+
+def restore(attempt: Attempt, place: Place) -> None:
+    """Make a deleted attempt's directory, events and index again, with what the open files still hold.
+
+    Raises OSError; then nothing was changed.
+    """
+    os.makedirs(attempt.path(paths.CONTROL), place.directory_mode, exist_ok=True)
+    events = copy_to(attempt.path(paths.EVENTS), attempt.events, place.file_mode)
+    attempt.index = copy_to(attempt.path(paths.INDEX), attempt.index, place.file_mode)
+    attempt.events = events
+
+
+def copy_to(path: str, source: int, mode: int) -> int:
+    """A new file with all the bytes of an open one, opened for appending; its descriptor. Raises OSError."""
+    target = open_append(path, mode)
+    position = 0
+    while True:
+        data = os.pread(source, COPY_SIZE, position)
+        if not data:
+            return target
+        write_all(target, data)
+        position += len(data)
 
 
 def clock_offset(attempt: Attempt) -> float | None:

@@ -9,7 +9,7 @@ from trainwatch_launcher.signals import PYTHON_IGNORES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterable, Sequence
+    from typing import Any, Iterable
 
 NOT_FOUND = 127
 NOT_EXECUTABLE = 126
@@ -65,20 +65,28 @@ def output_pipe() -> tuple[int, int]:
     return reader, writer
 
 
-def spawn(argv: Sequence[bytes], env: dict[bytes, bytes], output: int, mask: Iterable[int]) -> int:
+def spawn(argv: list[bytes], env: dict[bytes, bytes], output: int | str, mask: Iterable[int]) -> int:
     """Start the command in its own process group, stdout and stderr on one descriptor; its process id.
 
-    posix_spawn leaves no time between fork and setpgid in which a signal could miss it. Raises SpawnError.
+    When `output` is the path of a terminal, the command gets a session of its own with that as its controlling
+    terminal, which a session leader acquires by opening it (tty_ioctl(4)). posix_spawn leaves no time between fork and
+    setpgid in which a signal could miss it. Raises SpawnError.
     """
-    actions = [(os.POSIX_SPAWN_DUP2, output, 1), (os.POSIX_SPAWN_DUP2, output, 2)]
-    options = {"file_actions": actions, "setpgroup": 0, "setsigmask": mask, "setsigdef": PYTHON_IGNORES}
+    options: dict[str, Any] = {"setsigmask": mask, "setsigdef": PYTHON_IGNORES}
+    if isinstance(output, str):
+        options["setsid"] = True
+        opened = (os.POSIX_SPAWN_OPEN, 0, output, os.O_RDWR, 0)
+        options["file_actions"] = [opened, (os.POSIX_SPAWN_DUP2, 0, 1), (os.POSIX_SPAWN_DUP2, 0, 2)]
+    else:
+        options["setpgroup"] = 0
+        options["file_actions"] = [(os.POSIX_SPAWN_DUP2, output, 1), (os.POSIX_SPAWN_DUP2, output, 2)]
     path = find(argv[0], env)
     try:
-        return os.posix_spawn(path, argv, env, **options)  # type: ignore[arg-type]
+        return os.posix_spawn(path, argv, env, **options)
     except OSError as error:
         if error.errno == errno.ENOEXEC:
             # a script without #!: every shell runs it by /bin/sh
-            return os.posix_spawn(b"/bin/sh", [b"sh", path, *argv[1:]], env, **options)  # type: ignore[arg-type]
+            return os.posix_spawn(b"/bin/sh", [b"sh", path, *argv[1:]], env, **options)
         raise SpawnError(explain(argv[0], path, error), code_of(error)) from None
 
 
@@ -141,18 +149,20 @@ def become_subreaper() -> bool:
         return False
 
 
-def reap(command: int) -> Exit | None:
-    """Collect every process that ended. Returns how the command ended, if it was among them."""
-    ended = None
+def reap() -> dict[int, Exit | None]:
+    """Collect every child that ended, as process id to how it ended; None for one that was only stopped."""
+    ended: dict[int, Exit | None] = {}
     while True:
         try:
-            pid, status, usage = os.wait4(-1, os.WNOHANG)
+            pid, status, usage = os.wait4(-1, os.WNOHANG | os.WUNTRACED)
         except ChildProcessError:
             return ended
         if pid == 0:
             return ended
-        if pid == command:
-            ended = Exit(status, usage.ru_utime, usage.ru_stime, usage.ru_maxrss * 1024)
+        if os.WIFSTOPPED(status):
+            ended[pid] = None
+        else:
+            ended[pid] = Exit(status, usage.ru_utime, usage.ru_stime, usage.ru_maxrss * 1024)
 
 
 def send(group: int, number: int) -> bool:

@@ -28,12 +28,10 @@ class Cleanup:
         self._kill_at: float | None = None
         self._told_to_stop = False
 
-    def done(self, group: int, exited: float, stop_asked: bool, pump: Pump, recorder: Recorder) -> bool:
+    def done(self, group: int, exited: float, pump: Pump, recorder: Recorder) -> bool:
         """Whether nothing is left to wait for. `exited` is when the command ended, in Unix seconds."""
         now = time.time()
         draining = not pump.ended and now - exited < self._options.drain_timeout
-        if stop_asked and child.alive_in(group):
-            return False  # they were asked to stop and may be saving a checkpoint
         if draining:
             return False
         if not self._options.leave_orphans and not self._all_gone(group, now, recorder):

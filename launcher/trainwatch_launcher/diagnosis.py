@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import re
+import signal
 
 from trainwatch_launcher.signals import name_of
 from trainwatch_launcher.textline import last_line, plain
@@ -15,13 +16,24 @@ EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Int
 LOOK_BACK_LINES = 200
 
 
-def reason(ended: Exit, tail: bytes) -> str:
+def reason(ended: Exit, tail: bytes, oom_kills: int) -> str:
     """What is known, in one line: the signal that killed the command, else its exception, else its last line."""
     if ended.signal is not None:
-        return "killed by %s%s" % (name_of(ended.signal), ", core dumped" if ended.core_dumped else "")
+        return "killed by %s%s" % (name_of(ended.signal), what_killed(ended, oom_kills))
+    if ended.code == 128 + signal.SIGKILL and oom_kills:
+        return "a process was killed for memory by the kernel (%d in this container)" % oom_kills
     lines = [plain(line) for line in tail.split(b"\n")[-LOOK_BACK_LINES:]]
     for line in reversed(lines):
         if EXCEPTION.match(line):
             return line[:200]
     last = last_line(tail)
     return "last line: %s" % last if last else ""
+
+
+def what_killed(ended: Exit, oom_kills: int) -> str:
+    """What more is known of a death by signal: the kernel's OOM killer, somebody else, a core dump."""
+    if ended.signal == signal.SIGKILL:
+        if oom_kills:
+            return ": out of memory, by the kernel (%d killed in this container)" % oom_kills
+        return ": by somebody or something outside; not counted as out of memory in this container"
+    return ", core dumped" if ended.core_dumped else ""

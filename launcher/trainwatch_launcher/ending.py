@@ -41,7 +41,8 @@ def end(worker: Worker, outcome: Outcome) -> int:
     if code and not outcome.reason:
         from trainwatch_launcher.diagnosis import reason
 
-        outcome.reason = reason(outcome.exit, outcome.pump.tail if outcome.pump else b"")
+        tail = outcome.pump.tail if outcome.pump else b""
+        outcome.reason = reason(outcome.exit, tail, worker.new_oom_kills() or 0)
     record_exit(worker, outcome)
     hold = None
     # after a stop request the platform's grace period runs, and a nested launcher leaves holding to its container's
@@ -70,6 +71,7 @@ def record_exit(worker: Worker, outcome: Outcome) -> None:
         cpu_user=round(ended.cpu_user, 3),
         cpu_system=round(ended.cpu_system, 3),
         max_rss=ended.max_rss,
+        oom_kills=worker.new_oom_kills(),
         output_bytes=lines.size if lines else 0,
         reason=outcome.reason,
     )
@@ -124,7 +126,7 @@ def keep(worker: Worker, hold: Hold) -> None:
 
     while not hold.why:
         info = signal.sigtimedwait(worker.taken.numbers, min(1.0, max(0.0, hold.until - time.time())))
-        child.reap(0)
+        child.reap()
         if info is not None and info.si_signo != signal.SIGCHLD:
             name, sender = signals.name_of(info.si_signo), signals.sender_of(info)
             recorder.event("signal", signal=name, received_from=sender, forwarded=False, why="held")

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import time
 
+from trainwatch_launcher.attempt import ATTEMPT_VARIABLE, container_of, rank_of, run_of
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Mapping
@@ -30,6 +32,9 @@ class Engine:
 # A Slurm step of one task says nothing about a rank that somebody set: `RANK=2 cmd` typed in a Slurm shell is rank 2.
 ENGINES = (
     Engine("torchrun", "TORCHELASTIC_RUN_ID RANK", "RANK", "WORLD_SIZE", "LOCAL_RANK", "GROUP_RANK"),
+    # What starts the processes of one container (deepspeed, accelerate) sets both; the engines below it set neither, and
+    # what is inherited from them tells of the container.
+    Engine("inside a worker", ATTEMPT_VARIABLE + " RANK LOCAL_RANK", "RANK", "WORLD_SIZE", "LOCAL_RANK", "NODE_RANK"),
     Engine(
         "Open MPI", "OMPI_COMM_WORLD_RANK",
         "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -52,6 +57,12 @@ RUN_ID_VARIABLES = (
     ("PBS_JOBID", "pbs-"),
     ("LSB_JOBID", "lsf-"),
 )
+OF_THE_PROCESS, OF_THE_RUN = ("local_rank",), ("rank", "world_size")
+"""What options may say of a nested launcher, and what besides of one that is not."""
+JOB_VARIABLE = "TRAINWATCH_JOB"
+"""Set for the command: the batch system's job that its launcher runs in."""
+EXPORTED = ("TRAINWATCH_RUN_ID", "TRAINWATCH_RANK", "TRAINWATCH_RUN_DIR")
+"""Set for the command beside ATTEMPT_VARIABLE; also read as options."""
 NO_RUN_ID = ("", "none", "None", "default")
 
 
@@ -62,6 +73,8 @@ class Identity:
         self.rank = 0
         self.world_size: int | None = None
         self.local_rank: int | None = None
+        self.global_rank: int | None = None
+        """A nested launcher's rank among the processes of all containers, where the engine says it."""
         self.node: int | None = None
         self.host = hostname()
         self.run_id = ""
@@ -75,7 +88,7 @@ def hostname() -> str:
 
 def discover(options: Options, environ: Mapping[str, str]) -> Identity:
     """Find all facts: options first, then the nearest engine that is in charge, then the host's name."""
-    identity = Identity()
+    identity, container = Identity(), container_of(environ)
     for engine in ENGINES:
         if number(environ, engine.rank) is None or any(not environ.get(name) for name in engine.when):
             continue
@@ -84,14 +97,57 @@ def discover(options: Options, environ: Mapping[str, str]) -> Identity:
         take(identity, engine, environ)
         break
     else:
-        from_hostname(identity)
-    for field in ("rank", "world_size", "local_rank"):
+        if not container:
+            from_hostname(identity)
+    if container:
+        belong(identity, container, options)
+    for field in OF_THE_PROCESS if container else OF_THE_PROCESS + OF_THE_RUN:
         value = getattr(options, field)
         if value is not None:
             setattr(identity, field, value)
             identity.sources[field] = "option"
-    identity.run_id, identity.sources["run_id"] = run_id(options, identity, environ)
+    if not container:
+        identity.run_id, identity.sources["run_id"] = run_id(options, identity, environ)
     return identity
+
+
+def belong(identity: Identity, container: str, options: Options) -> None:
+    """Take the place of a local rank in a container's attempt: rank and run are the container's.
+
+    What the engine calls rank counts the processes of all containers; it and its world size are kept as they are.
+    Options that say rank and world size were meant for the container, or come from its launcher.
+    """
+    if "rank" in identity.sources:
+        identity.global_rank, identity.sources["global_rank"] = identity.rank, identity.sources["rank"]
+    identity.rank = rank_of(container) or 0
+    identity.run_id = safe_name(options.run_id or os.path.basename(run_of(container)))
+    identity.sources["rank"] = identity.sources["run_id"] = ATTEMPT_VARIABLE
+    if identity.local_rank is None:
+        identity.local_rank, identity.sources["local_rank"] = 0, "nothing"
+
+
+def job_of(environ: Mapping[str, str]) -> str:
+    """The batch system's job that we run in, such as `slurm-42`; empty outside of one."""
+    for variable, prefix in RUN_ID_VARIABLES:
+        value = environ.get(variable, "").strip()
+        if prefix and value:
+            return prefix + value
+    return ""
+
+
+def own_environment(environ: Mapping[str, str]) -> Mapping[str, str]:
+    """The environment without what the launcher of another job left in it.
+
+    sbatch, qsub and bsub hand on the whole environment of the shell where they are typed. Typed in a shell beside a held
+    worker, the new job would take itself for a part of the old one, write there, and never hold.
+    """
+    container, job, outer_job = container_of(environ), job_of(environ), environ.get(JOB_VARIABLE, "")
+    if not container or not job or not outer_job or job == outer_job:
+        return environ
+    alien = {ATTEMPT_VARIABLE, JOB_VARIABLE}
+    if environ.get("TRAINWATCH_RUN_DIR") == run_of(container):
+        alien.update(EXPORTED)
+    return {name: value for name, value in environ.items() if name not in alien}
 
 
 def take(identity: Identity, engine: Engine, environ: Mapping[str, str]) -> None:

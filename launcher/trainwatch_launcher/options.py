@@ -11,7 +11,7 @@ DEFAULT_HOLD = 10_000.0
 DEFAULT_DRAIN = 5.0
 DEFAULT_HEARTBEAT = 5.0
 DEFAULT_GRACE = 10.0
-MIB = 1 << 20
+DEFAULT_SPOOL = 4 << 30
 
 
 class UsageError(Exception):
@@ -40,6 +40,10 @@ class Options:
         self.share_group = False
         self.leave_orphans = False
         self.quiet = False
+        self.pty = False
+        self.console_prefix = False
+        self.rewrite: dict[int, int] = {}
+        self.spool_max = DEFAULT_SPOOL
 
     def holds(self, code: int) -> bool:
         """Whether a command that ended with this exit code is held."""
@@ -89,6 +93,29 @@ def parse_codes(text: str) -> list[tuple[int, int]]:
             raise ValueError("must be exit codes like 1,3,128-255, not %r" % text)
         ranges.append((int(low), int(high or low)))
     return ranges
+
+
+def parse_size(text: str) -> int:
+    """Bytes from `4096`, `64K`, `100M` or `4G` (powers of 1024)."""
+    power = "KMGT".find(text[-1:].upper()) + 1 if text else 0
+    digits = text[:-1] if power else text
+    if not (digits.isascii() and digits.isdigit()):
+        raise ValueError("must be a size like 100M or 4G, not %r" % text)
+    return int(digits) << 10 * power
+
+
+def parse_rewrite(text: str) -> dict[int, int]:
+    """Signals from `USR1:TERM,HUP:0`: each is forwarded as the other, or with 0 not at all."""
+    from trainwatch_launcher.signals import number_of
+
+    pairs = {}
+    for part in text.split(","):
+        taken, _, sent = part.partition(":")
+        source, goal = number_of(taken), 0 if sent.strip() == "0" else number_of(sent)
+        if source is None or goal is None:
+            raise ValueError("must be signals like USR1:TERM or HUP:0, not %r" % part)
+        pairs[source] = goal
+    return pairs
 
 
 class Option:
@@ -174,6 +201,26 @@ OPTIONS = {
             "--kill-after", "kill_after", parse_duration, "SECONDS",
             "KILL the command this long after a stop signal (default: never)",
             "TRAINWATCH_KILL_AFTER",
+        ),
+        Option(
+            "--rewrite", "rewrite", parse_rewrite, "SIGNALS",
+            "forward a signal as another, like USR1:TERM, or HUP:0 for not at all",
+            "TRAINWATCH_REWRITE",
+        ),
+        Option(
+            "--pty", "pty", None, "",
+            "give the command a terminal, for progress bars and programs that ask for one",
+            "TRAINWATCH_PTY",
+        ),
+        Option(
+            "--console-prefix", "console_prefix", None, "",
+            "begin each console line with [time] [worker-N]; the log stays raw",
+            "TRAINWATCH_CONSOLE_PREFIX",
+        ),
+        Option(
+            "--spool-max", "spool_max", parse_size, "SIZE",
+            "how much output waits on local disk for a console or log that hangs (default 4G)",
+            "TRAINWATCH_SPOOL_MAX",
         ),
         Option(
             "--heartbeat", "heartbeat", parse_duration, "SECONDS",

@@ -32,7 +32,8 @@ LAST_READS = 64
 class Pump:
     """Copies the pipe to the sinks until its end.
 
-    `on_phase(time, name, offset)` and `on_end()` are called from its thread.
+    Each sink has a transform of the bytes that it gets, or None. `on_phase(time, name, offset)` and `on_end()` are
+    called from the pump's thread.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Pump:
         fd: int,
         sinks: Sequence[Sink],
         lines: LineCounter,
+        transforms: Sequence[Callable[[bytes], bytes] | None],
         on_phase: Callable[[float, str, int], None],
         on_end: Callable[[], None],
     ) -> None:
@@ -52,6 +54,7 @@ class Pump:
         """Why phases are no longer looked for, empty when all is well."""
         self._fd = fd
         self._sinks = list(sinks)
+        self._transforms = list(transforms)
         self._on_phase = on_phase
         self._on_end = on_end
         self._scanner = PhaseScanner()
@@ -137,13 +140,16 @@ class Pump:
 
     def _deliver(self, generation: int, data: bytes, first: int) -> bool:
         """Give a chunk to the sinks from number `first` on; False when another pump has taken over meanwhile."""
+        if not data:
+            return True
         for number in range(first, len(self._sinks)):
-            sink = self._sinks[number]
-            if not data or (sink.queued and sink.enqueue(data)):
+            sink, transform = self._sinks[number], self._transforms[number]
+            shown = transform(data) if transform is not None else data
+            if sink.queued and sink.enqueue(shown):
                 continue
             with self._lock:
                 self._busy = (number, time.monotonic(), data)
-            sink.write(data)
+            sink.write(shown)
             with self._lock:
                 replaced = generation != self._generation
                 if not replaced:

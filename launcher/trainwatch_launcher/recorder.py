@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 
-from trainwatch_launcher.attempt import clock_offset
+from trainwatch_launcher.attempt import clock_offset, restore
 from trainwatch_launcher.control import ControlBox
 from trainwatch_launcher.rundir import paths
 from trainwatch_launcher.rundir.files import LineWriter, replace_file
@@ -35,6 +35,7 @@ MAX_EVENTS = 10_000
 class Recorder:
     """Writes events, status, index; takes requests. All public methods return at once unless they say otherwise.
 
+    `on_removed(attempt)` is called when the attempt's deleted files were made again, all but the log.
     `claim()` makes the attempt (it may hang or raise OSError), `on_request` and `on_trouble(message)` are called from
     the recorder's thread, the latter with an empty message when all is well again.
     """
@@ -47,6 +48,7 @@ class Recorder:
         on_attempt: Callable[[Attempt], None],
         on_request: Callable[[Request], None],
         on_trouble: Callable[[str], None],
+        on_removed: Callable[[Attempt], None],
     ) -> None:
         self.attempt: Attempt | None = None
         self.failure = ""
@@ -56,6 +58,7 @@ class Recorder:
         self.pump: Pump | None = None
         self._place, self._claim = place, claim
         self._on_attempt, self._on_request, self._on_trouble = on_attempt, on_request, on_trouble
+        self._on_removed = on_removed
         self._status = status
         self._changed = True
         self._written = 0.0
@@ -65,6 +68,8 @@ class Recorder:
         self._ready = threading.Event()
         self._done = threading.Event()
         self._closing = False
+        self._busy_since = time.monotonic()
+        """When the round of writing that goes on now, or the last one, began."""
         self._trouble = ""
 
     def start(self) -> None:
@@ -93,13 +98,19 @@ class Recorder:
             self._changed = True
 
     def close(self, seconds: float) -> bool:
-        """Write all that is left, at most so long; False when it could not be."""
+        """Write all that is left; False when a file system did not answer for `seconds`, counted also from before."""
         with self._lock:
             self._closing = True
             self._wake.notify()
-        return self._done.wait(seconds if not self.failure else 0)
+        if self.failure:
+            return True
+        while not self._done.wait(0.05):
+            if time.monotonic() > self._busy_since + seconds:
+                return False
+        return True
 
     def _run(self) -> None:
+        self._busy_since = time.monotonic()
         try:
             attempt = self._claim()
         except OSError as error:
@@ -116,17 +127,21 @@ class Recorder:
         while True:
             with self._lock:
                 closing = self._closing
+            self._busy_since = time.monotonic()
             self._write_all(attempt, closing)
             if closing:
                 break
             with self._lock:
                 if not self._closing and (not self._events or self._trouble):
                     self._wake.wait(TICK)
+                self._busy_since = time.monotonic()
         self._done.set()
 
     def _write_all(self, attempt: Attempt, closing: bool) -> None:
         """One round of writing; trouble in one file does not keep the others from theirs."""
         troubles = []
+        if self._was_removed(attempt):
+            self._restore(attempt)
         for write in (self._write_events, self._write_index, self._write_status, self._take_requests):
             try:
                 write(attempt, closing)
@@ -140,6 +155,22 @@ class Recorder:
         if trouble != self._trouble:
             self._trouble = trouble
             self._on_trouble(trouble)
+
+    def _was_removed(self, attempt: Attempt) -> bool:
+        """Whether somebody deleted our files: what is written into them then goes nowhere."""
+        return os.fstat(attempt.events).st_nlink == 0
+
+    def _restore(self, attempt: Attempt) -> None:
+        """Make the attempt's directory again, with what the deleted files, which we hold open, still have."""
+        try:
+            restore(attempt, self._place)
+            self._events_file = LineWriter(attempt.events)
+            self._on_removed(attempt)
+        except OSError as error:
+            self._on_trouble("%s was deleted and cannot be made again: %s" % (attempt.directory, error.strerror))
+            return
+        self._changed = True
+        self.event("warning", kind="run-directory", message="somebody deleted it; it was made again")
 
     def _write_events(self, attempt: Attempt, closing: bool) -> None:
         while True:

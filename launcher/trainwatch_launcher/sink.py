@@ -12,14 +12,13 @@ import os
 import select
 import threading
 import time
-from collections import deque
+
+from trainwatch_launcher.backlog import Backlog
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable
 
-MEMORY = 64 << 20
-"""Bytes that a backlog holds in memory."""
 RETRY = 0.5
 """Seconds between two tries to write to a file that refused."""
 LINGER = 1.0
@@ -48,24 +47,25 @@ class Sink:
         report: Callable[[Sink, bool, str], None],
         terminal_errors: frozenset[int] = GONE,
         patient: bool = False,
+        backlog: Backlog | None = None,
     ) -> None:
         self.name = name
         self.fd = fd
         self.gone = False
         self.lost: list[list[int]] = []
         self.queued = fd < 0
-        """Bytes must go through the backlog: read without the lock on the hot path, changed only with it."""
+        """Bytes must go through the backlog: a hint without the lock, the truth with it."""
         self._report = report
         self._terminal_errors = terminal_errors
         self._patient = patient
         self._lock = threading.Lock()
         self._wake = threading.Condition(self._lock)
-        self._backlog: deque[tuple[int, bytes]] = deque()
-        self._backlog_bytes = 0
+        self._backlog = backlog if backlog is not None else Backlog()
         self._position = 0
+        self._writing = False
         self._draining = False
         self._closing = False
-        self._progress = 0.0
+        self._progress = time.monotonic()
         self._fault = ""
 
     @property
@@ -79,40 +79,43 @@ class Sink:
         return sum(end - start for start, end in self.lost)
 
     @property
+    def hangs(self) -> bool:
+        """Whether a write to the file waits in the kernel, as far as we know."""
+        return self._writing or (self._draining and self.gone)
+
+    @property
     def behind(self) -> int:
         """Bytes waiting in the backlog."""
-        return self._backlog_bytes
+        return self._backlog.size
 
     def enqueue(self, data: bytes) -> bool:
         """Put bytes behind the backlog; False when there is none any more and they should be written directly."""
         with self._lock:
             if not self.queued:
                 return False
-            while self._patient and self._is_full(data) and time.monotonic() < self._progress + PATIENCE:
-                self._wake.wait(0.1)
-            if self.gone or self._is_full(data):
-                self._lose(self._position, self._position + len(data))
-            else:
-                self._backlog.append((self._position, data))
-                self._backlog_bytes += len(data)
-                self._wake.notify_all()
-            self._position += len(data)
+            self._append(data)
             return True
 
     def write(self, data: bytes) -> None:
         """Write bytes directly. What the file refuses goes to the backlog, and a drainer starts to care for it."""
+        with self._lock:
+            if self.queued:
+                self._append(data)
+                return
+            self._writing = True
+            self._position += len(data)  # before the write: bytes that are queued while it hangs come after these
+            end = self._position
         started = time.monotonic()
-        self._position += len(data)  # before the write: bytes that are queued while it hangs come after these
-        end = self._position
         rest, error = self._write(data)
         with self._lock:
+            self._writing = False
             if rest:
-                self.queued = True
-                self._backlog.appendleft((end - len(rest), bytes(rest)))
-                self._backlog_bytes += len(rest)
+                self._backlog.push_front(end - len(rest), bytes(rest))
             if rest or time.monotonic() - started > SLOW:
                 self.queued = True
                 self._start_drainer()
+            if self.queued:
+                self._wake.notify_all()
         if error is not None:
             self._trouble(os.strerror(error))
 
@@ -120,15 +123,15 @@ class Sink:
         """Write bytes without ever waiting for them: for words of our own."""
         with self._lock:
             self.queued = True
+            self._append(data)
             self._start_drainer()
-        self.enqueue(data)
 
     def settle(self, seconds: float) -> None:
-        """Wait until nothing is left to write, at most so long."""
+        """Wait until nothing is left to write, at most so long, and not for a file that hangs."""
         deadline = time.monotonic() + seconds
         with self._lock:
-            while self._backlog and not self.gone and time.monotonic() < deadline:
-                self._wake.wait(max(0.0, deadline - time.monotonic()))
+            while self._backlog and not self.gone and time.monotonic() < min(deadline, self._progress + PATIENCE):
+                self._wake.wait(0.05)
 
     def take_over(self) -> None:
         """A direct write hangs in the kernel: from now on bytes queue up, and the hanging thread becomes the drainer.
@@ -147,6 +150,25 @@ class Sink:
                 self._start_drainer()
             else:
                 self.queued = False
+
+    def exchange(self, make: Callable[[int], int]) -> None:
+        """Replace the file: `make(old)` returns the new descriptor, while nobody writes and bytes queue up.
+
+        Raises what `make` raises, and OSError when the file is busy for long; then the old file stays.
+        """
+        with self._lock:
+            self.queued = True
+            deadline = time.monotonic() + PATIENCE
+            while self._writing or self._draining:
+                if time.monotonic() > deadline:
+                    raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+                self._wake.wait(0.1)
+                self.queued = True
+            self._draining = True
+        try:
+            self.fd = make(self.fd)
+        finally:
+            threading.Thread(target=self.drain, daemon=True).start()
 
     def abandon(self, why: str) -> None:
         """There will never be a file: drop the backlog and all that comes."""
@@ -167,9 +189,11 @@ class Sink:
                     self.queued = self.gone
                     self._wake.notify_all()
                     break
-                offset, data = self._backlog[0]
+                data = self._backlog.first()[1]
             rest, error = self._write(data)
-            self._account(offset, data, rest)
+            with self._lock:
+                if not self.gone:  # else given up meanwhile: the backlog was dropped and counted
+                    self._consume(len(data) - len(rest))
             if error is not None:
                 self._refused(error)
         if not self.gone:
@@ -179,7 +203,6 @@ class Sink:
         """No more bytes will come, and a file that refuses now is not tried again. Does not wait; `finish` does."""
         with self._lock:
             self._closing = True
-            self._progress = time.monotonic()
             self._wake.notify_all()
 
     def finish(self, patience: float) -> None:
@@ -196,14 +219,33 @@ class Sink:
         if self.lost:
             self._report(self, False, "%d bytes were lost" % self.lost_bytes)
 
-    def _is_full(self, data: bytes) -> bool:
-        return not self.gone and self._backlog_bytes + len(data) > MEMORY
+    def _append(self, data: bytes) -> None:
+        """Queue bytes, or lose them. The lock is held."""
+        if not self._backlog:
+            self._progress = time.monotonic()
+        while (
+            self._patient
+            and not self.gone
+            and not self._backlog.has_room(len(data))
+            and time.monotonic() < self._progress + PATIENCE
+        ):
+            self._wake.wait(0.1)
+        if self.gone or not self._backlog.append(self._position, data):
+            self._lose(self._position, self._position + len(data))
+        self._position += len(data)
+        self._wake.notify_all()
+
+    def _consume(self, count: int) -> None:
+        """So many bytes of the backlog were written. The lock is held."""
+        if count:
+            self._backlog.consume(count)
+            self._progress = time.monotonic()
+            self._wake.notify_all()
 
     def _start_drainer(self) -> None:
         """Start a drainer unless there is one. The lock is held."""
         if not self._draining and not self.gone:
             self._draining = True
-            self._progress = time.monotonic()
             threading.Thread(target=self.drain, daemon=True).start()
 
     def _refused(self, error: int) -> None:
@@ -215,7 +257,7 @@ class Sink:
         with self._lock:
             self._wake.wait(RETRY)
 
-    def _write(self, data: bytes) -> tuple[memoryview, int | None]:
+    def _write(self, data: bytes | bytearray) -> tuple[memoryview, int | None]:
         """Write as much as the file takes; what it refused, and the error number when it did."""
         view = memoryview(data)
         while view:
@@ -227,29 +269,20 @@ class Sink:
                 return view, error.errno or errno.EIO
         return view, None
 
-    def _account(self, offset: int, data: bytes, rest: memoryview) -> None:
-        with self._lock:
-            if self.gone:
-                return  # given up meanwhile: the backlog was dropped and counted
-            self._backlog_bytes -= len(data) - len(rest)
-            self._progress = time.monotonic() if len(rest) < len(data) else self._progress
-            if rest:
-                self._backlog[0] = (offset + len(data) - len(rest), bytes(rest))
-            else:
-                self._backlog.popleft()
-            self._wake.notify_all()
-
     def _drop_backlog(self) -> None:
-        for offset, data in self._backlog:
-            self._lose(offset, offset + len(data))
-        self._backlog.clear()
-        self._backlog_bytes = 0
+        for start, end in self._backlog.clear():
+            self._lose(start, end)
 
     def _lose(self, start: int, end: int) -> None:
-        if self.lost and (self.lost[-1][1] == start or len(self.lost) >= MAX_RANGES):
-            self.lost[-1][1] = end
-        else:
-            self.lost.append([start, end])
+        """Count a range as lost; neighbours are joined, and the last two when there are too many."""
+        ranges = sorted([*self.lost, [start, end]])
+        joined = ranges[:1]
+        for low, high in ranges[1:]:
+            if low <= joined[-1][1] or len(joined) == MAX_RANGES:
+                joined[-1][1] = max(joined[-1][1], high)
+            else:
+                joined.append([low, high])
+        self.lost = joined
 
     def _trouble(self, message: str) -> None:
         if self._fault != message:

@@ -15,9 +15,11 @@ from trainwatch_launcher.cleanup import Cleanup
 from trainwatch_launcher.control import answer
 from trainwatch_launcher.ending import Outcome, end
 from trainwatch_launcher.facts import start_facts
+from trainwatch_launcher.guardian import Guardian
 from trainwatch_launcher.hold import duration
 from trainwatch_launcher.lines import LineCounter
 from trainwatch_launcher.output import STUCK, Pump
+from trainwatch_launcher.terminal import Lent, Pty
 from trainwatch_launcher.worker import PATIENCE
 
 TYPE_CHECKING = False
@@ -32,38 +34,33 @@ class Supervisor:
 
     def __init__(self, worker: Worker) -> None:
         self.worker, self.options, self.recorder = worker, worker.options, worker.recorder
-        self.pump: Pump | None = None
+        self.cleanup = Cleanup(self.options)
+        self.terminal = Lent()
+        self.pty: Pty | None = None
+        self.guardian: Guardian | None = None
         self.pid = 0
         self.started = 0.0
         self.exit: Exit | None = None
         self.exited = 0.0
         self.stop_asked = False
         self.kill_at: float | None = None
-        self.foreground = False
         self.phases = 0
 
     def run(self) -> int:
         """Run the command to its end, and hold it if it failed."""
-        cleanup = Cleanup(self.options)
-        reader, writer = child.output_pipe()
         self.recorder.start()
         attempt = self.recorder.wait_ready(PATIENCE)
         self._explain_missing(attempt)
         child.become_subreaper()
         try:
-            self.pid = child.spawn(self._argv(), self._environment(attempt), writer, self.worker.taken.inherited_mask)
+            reader = self._spawn(attempt)
         except child.SpawnError as error:
             return self._never_started(error)
-        finally:
-            os.close(writer)
         self.started = time.time()
-        self._take_terminal()
         self._record_start()
-        sinks = [self.worker.log, self.worker.console]
-        self.pump = Pump(reader, sinks, LineCounter(self.worker.read_back), self._on_phase, signals.wake_main)
-        self.recorder.pump = self.pump
-        self.pump.start()
-        return end(self.worker, self._wait(self.pump, cleanup))
+        pump = self._start_pump(reader)
+        self.guardian = Guardian(self.pid)
+        return end(self.worker, self._wait(pump, self.guardian))
 
     def rescue(self) -> int:
         """After a fault of our own: say so, and do the least that is owed: pass signals on, wait, return the code."""
@@ -76,7 +73,9 @@ class Supervisor:
             info = signal.sigtimedwait(self.worker.taken.numbers, 1.0)
             if info is not None and info.si_signo != signal.SIGCHLD:
                 child.send(self.pid, info.si_signo)
-            self.exit = child.reap(self.pid)
+            self.exit = child.reap().get(self.pid)
+        if self.guardian is not None:
+            self.guardian.dismiss()
         self.worker.voice.settle(PATIENCE)
         return self.exit.code
 
@@ -91,8 +90,22 @@ class Supervisor:
         elif attempt is None:
             warn("WARNING: %s does not answer; the command starts without waiting for it", place.run_dir)
 
-    def _argv(self) -> list[bytes]:
-        return [os.fsencode(word) for word in self.options.command]
+    def _spawn(self, attempt: Attempt | None) -> int:
+        """Start the command; the descriptor that its output comes from."""
+        argv = [os.fsencode(word) for word in self.options.command]
+        env, mask = self._environment(attempt), self.worker.taken.inherited_mask
+        if self.options.pty:
+            self.pty = Pty()
+            self.pid = child.spawn(argv, env, self.pty.path, mask)
+            self.pty.started()
+            return self.pty.reader
+        reader, writer = child.output_pipe()
+        try:
+            self.pid = child.spawn(argv, env, writer, mask)
+        finally:
+            os.close(writer)
+        self.terminal.give(self.pid)
+        return reader
 
     def _environment(self, attempt: Attempt | None) -> dict[bytes, bytes]:
         """What the command gets: our environment, unbuffered Python, and where it runs."""
@@ -105,6 +118,19 @@ class Supervisor:
         if attempt is not None:
             env[os.fsencode(ATTEMPT_VARIABLE)] = os.fsencode(attempt.directory)
         return env
+
+    def _start_pump(self, reader: int) -> Pump:
+        worker = self.worker
+        prefix = None
+        if self.options.console_prefix:
+            from trainwatch_launcher.prefix import LinePrefix
+
+            prefix = LinePrefix("worker-%d" % worker.identity.rank)
+        lines = LineCounter(worker.read_back)
+        pump = Pump(reader, [worker.log, worker.console], lines, [None, prefix], self._on_phase, signals.wake_main)
+        self.recorder.pump = pump
+        pump.start()
+        return pump
 
     def _never_started(self, error: child.SpawnError) -> int:
         self.worker.warn("%s", error)
@@ -125,26 +151,9 @@ class Supervisor:
         self.recorder.event_at(when, "phase", name=name, offset=offset, source="marker")
         self.recorder.update(phase=name, phase_since=when, phase_count=self.phases)
 
-    def _take_terminal(self) -> None:
-        """Give the terminal to the command, so that it may read it and Ctrl-C reaches it, as a shell does."""
-        try:
-            if os.isatty(0) and os.tcgetpgrp(0) == os.getpgrp():
-                os.tcsetpgrp(0, self.pid)
-                child.send(self.pid, signal.SIGCONT)  # it may have read before it was allowed to
-                self.foreground = True
-        except OSError:
-            pass
-
-    def _return_terminal(self) -> None:
-        try:
-            if self.foreground:
-                os.tcsetpgrp(0, os.getpgrp())
-        except OSError:
-            pass
-
     # -- while the command runs
 
-    def _wait(self, pump: Pump, cleanup: Cleanup) -> Outcome:
+    def _wait(self, pump: Pump, guardian: Guardian) -> Outcome:
         """Until the command has ended, its output is copied and nothing of it is left behind."""
         requests = self.worker.requests
         while True:
@@ -152,33 +161,58 @@ class Supervisor:
             pump.check()
             if info is not None and info.si_signo != signal.SIGCHLD:
                 self._forward(info.si_signo, signals.sender_of(info))
-            self._reap(pump)
+            self._reap(pump, guardian)
             while requests:
                 answer(requests.popleft(), self._forward, None, self.worker)
             self._kill_when_due()
-            if self.exit is not None and cleanup.done(self.pid, self.exited, self.stop_asked, pump, self.recorder):
+            if self.exit is None or (self.stop_asked and child.alive_in(self.pid)):
+                continue  # a group that was asked to stop may still be saving a checkpoint
+            guardian.dismiss()
+            if self.cleanup.done(self.pid, self.exited, pump, self.recorder):
                 return Outcome(self.exit, self.started, self.exited, self.stop_asked, pump)
 
-    def _reap(self, pump: Pump) -> None:
-        ended = child.reap(self.pid)
-        if ended is None:
+    def _reap(self, pump: Pump, guardian: Guardian) -> None:
+        ended = child.reap()
+        if guardian.pid in ended:
+            guardian.pid = 0
+        if self.pid not in ended or self.exit is not None:
             return
-        self.exit, self.exited = ended, time.time()
-        self._return_terminal()
-        if self.foreground and ended.code == 128 + signal.SIGINT:
+        self.exit = ended[self.pid]
+        if self.exit is None:
+            self._paused()
+            return
+        self.exited = time.time()
+        self.terminal.take_back()
+        if self.pty is not None:
+            self.pty.restore()
+        if self.terminal.lent and self.exit.code == 128 + signal.SIGINT:
             self.stop_asked = True  # Ctrl-C goes from the terminal to the command, past us
         self.recorder.event_at(self.exited, "phase", name="Drain", offset=pump.lines.size, source="launcher")
-        self.recorder.update(exited=self.exited, exit_code=ended.code, exit_signal=ended.signal)
+        self.recorder.update(exited=self.exited, exit_code=self.exit.code, exit_signal=self.exit.signal)
+
+    def _paused(self) -> None:
+        """The command was stopped. If that was Ctrl-Z on the terminal that we lent it, the shell must see us stop."""
+        if self.terminal.lent:
+            self.terminal.take_back()
+            os.kill(os.getpid(), signal.SIGSTOP)
 
     def _forward(self, number: int, sender: dict[str, object]) -> bool:
         """Pass a signal on to the command's group; whether anybody was there to get it."""
-        if number in signals.STOPS:
+        sent = self.options.rewrite.get(number, number)
+        if sent in signals.STOPS:
             self.stop_asked = True
             if self.options.kill_after is not None and self.kill_at is None:
                 self.kill_at = time.monotonic() + self.options.kill_after
-        got = child.send(self.pid, number)
-        self.recorder.event("signal", signal=signals.name_of(number), received_from=sender, forwarded=got)
-        if number in signals.PAUSES and os.getpid() != 1:
+        if number == signal.SIGCONT:
+            self.terminal.give(self.pid)
+        if number == signal.SIGWINCH and self.pty is not None:
+            self.pty.resize()
+        got = bool(sent) and child.send(self.pid, sent)
+        facts = {"signal": signals.name_of(number), "received_from": sender, "forwarded": got}
+        if sent != number:
+            facts["forwarded_as"] = signals.name_of(sent) if sent else None
+        self.recorder.event("signal", **facts)
+        if sent in signals.PAUSES and os.getpid() != 1:
             os.kill(os.getpid(), signal.SIGSTOP)  # stopped together, continued together: CONT is forwarded too
         return got
 

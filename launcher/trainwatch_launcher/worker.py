@@ -6,8 +6,12 @@ import time
 from collections import deque
 
 from trainwatch_launcher import signals
-from trainwatch_launcher.attempt import claim
+from trainwatch_launcher.attempt import claim, copy_to
+from trainwatch_launcher.backlog import Backlog, open_spool
+from trainwatch_launcher.cgroup import oom_kills
+from trainwatch_launcher.departure import leave_behind
 from trainwatch_launcher.recorder import Recorder
+from trainwatch_launcher.rundir import paths
 from trainwatch_launcher.rundir.records import Status
 from trainwatch_launcher.sink import GONE, Sink
 
@@ -32,8 +36,10 @@ class Worker:
     def __init__(self, options: Options, identity: Identity, place: Place, taken: signals.Taken) -> None:
         self.options, self.identity, self.place, self.taken = options, identity, place, taken
         self.voice = Sink("stderr", 2, lambda *_: None, CONSOLE_ERRORS)
-        self.console = Sink("console", 1, self._on_sink, CONSOLE_ERRORS)
-        self.log = Sink("log", -1, self._on_sink, frozenset(), patient=True)
+        self.console = Sink("console", 1, self._on_sink, CONSOLE_ERRORS, backlog=self._backlog())
+        self.log = Sink("log", -1, self._on_sink, frozenset(), patient=True, backlog=self._backlog())
+        self.oom_kills = oom_kills()
+        """Our control group's count of killed processes when we started."""
         self.requests: deque[Request] = deque()
         self.recorder = Recorder(
             place,
@@ -42,6 +48,7 @@ class Worker:
             self._on_attempt,
             self._on_request,
             self._on_trouble,
+            self._on_removed,
         )
 
     def say(self, text: str, *arguments: object) -> None:
@@ -54,6 +61,11 @@ class Worker:
         """As `say`, but what a person must know even with --quiet."""
         words = text % arguments if arguments else text
         self.voice.post(("trainwatch: %s\n" % words).encode("utf-8", "backslashreplace"))
+
+    def new_oom_kills(self) -> int | None:
+        """Processes that the kernel killed for memory in our control group since we started; None when unknown."""
+        now = oom_kills() if self.oom_kills is not None else None
+        return None if now is None or self.oom_kills is None else now - self.oom_kills
 
     def read_back(self, offset: int, length: int) -> bytes:
         """Bytes of the output from the log; none when they are not all there. May take as long as the disk does."""
@@ -74,8 +86,14 @@ class Worker:
             sink.finish(PATIENCE)
         self.recorder.event("end", code=code)
         self.recorder.update(ended=time.time(), end_code=code)
-        self.recorder.close(PATIENCE)
+        all_written = self.recorder.close(PATIENCE)
+        attempt = self.recorder.attempt
+        if attempt is not None and (not all_written or self.log.hangs):
+            leave_behind([attempt.events, attempt.index, attempt.output])
         return code
+
+    def _backlog(self) -> Backlog:
+        return Backlog(spool_max=self.options.spool_max, open_spool=open_spool)
 
     def _first_status(self) -> Status:
         who = self.identity
@@ -92,6 +110,15 @@ class Worker:
 
     def _on_attempt(self, attempt: Attempt) -> None:
         self.log.attach(attempt.output)
+
+    def _on_removed(self, attempt: Attempt) -> None:
+        """Give the log sink a new file with all that the deleted one has. Raises OSError."""
+
+        def make(old: int) -> int:
+            attempt.output = copy_to(attempt.path(paths.OUTPUT), old, self.place.file_mode)
+            return attempt.output
+
+        self.log.exchange(make)
 
     def _on_request(self, request: Request) -> None:
         self.requests.append(request)

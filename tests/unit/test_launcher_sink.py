@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from support.waiting import wait_until
 from trainwatch_launcher import sink as subject
+from trainwatch_launcher.backlog import Backlog
 from trainwatch_launcher.sink import Sink
 
 
@@ -43,8 +44,8 @@ def reports():
     return []
 
 
-def make(fd: int, reports: list) -> Sink:
-    return Sink("console", fd, lambda sink, recovered, message: reports.append((recovered, message)))
+def make(fd: int, reports: list, **how) -> Sink:
+    return Sink("console", fd, lambda sink, recovered, message: reports.append((recovered, message)), **how)
 
 
 def put(sink: Sink, data: bytes) -> None:
@@ -93,9 +94,8 @@ def test_a_hanging_write_is_taken_over_and_order_kept(reports):
     assert reports == [(False, "does not take output"), (True, "takes output again")]
 
 
-def test_a_full_backlog_drops_and_counts(monkeypatch, reports):
-    monkeypatch.setattr(subject, "MEMORY", 1000)
-    sink = make(-1, reports)
+def test_a_full_backlog_drops_and_counts(reports):
+    sink = make(-1, reports, backlog=Backlog(memory=1000))
     for _ in range(3):
         put(sink, b"x" * 400)
     assert sink.lost == [[800, 1200]]
@@ -147,3 +147,42 @@ def test_a_sink_that_is_gone_takes_everything_and_loses_it(reports):
     sink.close()
     sink.finish(5)
     assert sink.lost == [[0, 6]]
+
+
+def test_a_patient_sink_makes_the_pump_wait_for_a_slow_file(reports):
+    pipe = Pipe()
+    sink = make(pipe.writer, reports, patient=True, backlog=Backlog(memory=100_000))
+    data = [bytes([i % 256]) * 10_000 for i in range(100)]
+
+    def pump() -> None:
+        for chunk in data:
+            sink.post(chunk)
+
+    thread = threading.Thread(target=pump)
+    thread.start()
+    wait_until(lambda: sink.behind > 80_000, what="a full backlog")
+    assert thread.is_alive()
+    pipe.read_all()
+    thread.join(10)
+    sink.close()
+    sink.finish(5)
+    assert pipe.close() == b"".join(data)
+    assert sink.lost == []
+
+
+def test_a_file_can_be_exchanged_between_two_writes(tmp_path, reports):
+    first, second = tmp_path / "first", tmp_path / "second"
+    sink = make(os.open(first, os.O_RDWR | os.O_CREAT), reports)
+    put(sink, b"one ")
+
+    def move(old: int) -> int:
+        new = os.open(second, os.O_RDWR | os.O_CREAT)
+        os.write(new, os.pread(old, 100, 0))
+        put(sink, b"two ")  # what comes meanwhile waits
+        return new
+
+    sink.exchange(move)
+    put(sink, b"three")
+    sink.close()
+    sink.finish(5)
+    assert second.read_bytes() == b"one two three"
