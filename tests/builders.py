@@ -12,6 +12,7 @@ import struct
 from pathlib import Path
 from typing import Any
 
+from trainwatch.model.text import signal_name
 from trainwatch_launcher.rundir import files, paths
 from trainwatch_launcher.rundir.records import Event, RunInfo, Status, event
 
@@ -85,7 +86,8 @@ class AttemptBuilder:
     def exit(self, code: int, time: float = NOW - 30, *, signal: int | None = None, reason: str = "") -> AttemptBuilder:
         """The command ended."""
         started = self.status.started or time
-        self.event("exit", time, code=code, signal=signal, duration=time - started, cpu_user=1.5, cpu_system=0.5,
+        name = signal_name(signal) if signal is not None else None
+        self.event("exit", time, code=code, signal=name, duration=time - started, cpu_user=1.5, cpu_system=0.5,
                    max_rss=1 << 28, oom_kills=0, output_bytes=self.status.output_bytes, reason=reason,
                    output_lines=self.status.output_lines)  # fmt: skip
         return self.set(exited=time, exit_code=code, exit_signal=signal, reason=reason)

@@ -117,7 +117,7 @@ def enter_container(place: Place) -> None:
     container = os.path.dirname(place.rank_dir)
     make_directory(os.path.dirname(container), place.directory_mode)
     make_directory(container, place.directory_mode)
-    if os.stat(container).st_mode & 0o020:
+    if os.stat(container).st_mode & 0o040:
         place.share()
 
 

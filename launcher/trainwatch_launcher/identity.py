@@ -32,8 +32,8 @@ class Engine:
 # A Slurm step of one task says nothing about a rank that somebody set: `RANK=2 cmd` typed in a Slurm shell is rank 2.
 ENGINES = (
     Engine("torchrun", "TORCHELASTIC_RUN_ID RANK", "RANK", "WORLD_SIZE", "LOCAL_RANK", "GROUP_RANK"),
-    # What starts the processes of one container (deepspeed, accelerate) sets both; the engines below it set neither, and
-    # what is inherited from them tells of the container.
+    # What starts the processes of one container (deepspeed, accelerate) sets both; what is inherited from the engines
+    # below, which do not set them, tells of the container.
     Engine("inside a worker", ATTEMPT_VARIABLE + " RANK LOCAL_RANK", "RANK", "WORLD_SIZE", "LOCAL_RANK", "NODE_RANK"),
     Engine(
         "Open MPI", "OMPI_COMM_WORLD_RANK",
@@ -100,7 +100,7 @@ def discover(options: Options, environ: Mapping[str, str]) -> Identity:
         if not container:
             from_hostname(identity)
     if container:
-        belong(identity, container, options)
+        belong(identity, container, options, environ)
     for field in OF_THE_PROCESS if container else OF_THE_PROCESS + OF_THE_RUN:
         value = getattr(options, field)
         if value is not None:
@@ -111,7 +111,7 @@ def discover(options: Options, environ: Mapping[str, str]) -> Identity:
     return identity
 
 
-def belong(identity: Identity, container: str, options: Options) -> None:
+def belong(identity: Identity, container: str, options: Options, environ: Mapping[str, str]) -> None:
     """Take the place of a local rank in a container's attempt: rank and run are the container's.
 
     What the engine calls rank counts the processes of all containers; it and its world size are kept as they are.
@@ -123,7 +123,8 @@ def belong(identity: Identity, container: str, options: Options) -> None:
     identity.run_id = safe_name(options.run_id or os.path.basename(run_of(container)))
     identity.sources["rank"] = identity.sources["run_id"] = ATTEMPT_VARIABLE
     if identity.local_rank is None:
-        identity.local_rank, identity.sources["local_rank"] = 0, "nothing"
+        said = number(environ, "LOCAL_RANK")
+        identity.local_rank, identity.sources["local_rank"] = said or 0, "nothing" if said is None else "LOCAL_RANK"
 
 
 def job_of(environ: Mapping[str, str]) -> str:
@@ -138,8 +139,8 @@ def job_of(environ: Mapping[str, str]) -> str:
 def own_environment(environ: Mapping[str, str]) -> Mapping[str, str]:
     """The environment without what the launcher of another job left in it.
 
-    sbatch, qsub and bsub hand on the whole environment of the shell where they are typed. Typed in a shell beside a held
-    worker, the new job would take itself for a part of the old one, write there, and never hold.
+    sbatch, qsub and bsub hand on the whole environment of the shell where they are typed. Typed in a shell beside a
+    held worker, the new job would take itself for a part of the old one, write there, and never hold.
     """
     container, job, outer_job = container_of(environ), job_of(environ), environ.get(JOB_VARIABLE, "")
     if not container or not job or not outer_job or job == outer_job:

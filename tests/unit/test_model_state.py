@@ -123,7 +123,7 @@ def test_an_attempt_whose_status_could_not_be_written_is_known_by_its_events():
     run = apply(EMPTY, [told(
         event("start", 10.0, host="h", pid=5, launcher_pid=4, run_id="r", clock_offset=2.0),
         event("phase", 11.0, name="Load"),
-        event("exit", 20.0, code=137, signal=9, reason="out of memory"),
+        event("exit", 20.0, code=137, signal="SIGKILL", reason="out of memory"),
         event("hold", 20.1, until=99.0))])
     status = run.attempts[KEY].status
     assert status is not None
@@ -171,3 +171,13 @@ def test_a_builder_run_with_a_restart_reads_back_whole(tmp_path):
     state = apply(EMPTY, Reader(str(run.directory)).poll())
     assert state.order == (AttemptKey(0), AttemptKey(0, 2), AttemptKey(0, 2, 0, 1))
     assert state.superseded == {AttemptKey(0)}
+
+
+def test_the_phase_in_which_a_command_ended_stays_although_the_launcher_drains():
+    run = apply(EMPTY, [told(
+        event("phase", 10.0, name="Train", offset=0, source="marker"),
+        event("phase", 20.0, name="Drain", offset=9, source="launcher"),
+        event("exit", 20.0, code=137, signal="SIGKILL"))])
+    status = run.attempts[KEY].status
+    assert status is not None
+    assert (status.phase, status.exit_code, status.exit_signal) == ("Train", 137, 9)

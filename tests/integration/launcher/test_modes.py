@@ -90,10 +90,11 @@ def test_without_pty_a_command_in_a_terminal_may_read_it_and_ctrl_c_reaches_it(t
     tmux.wait_for("exit code 3")
 
 
-@pytest.mark.parametrize("pieces", [1, 3])
-def test_the_console_prefix_is_put_before_each_line_and_the_log_stays_raw(launch, pieces):
-    script = "import os, time\nfor p in (b'one\\n', b'two ', b'still two\\r50%\\nthree'): os.write(1, p); time.sleep(0.05)"
-    launched = launch(sys.executable, "-c", script, options=["--console-prefix"], rank=pieces)
+@pytest.mark.parametrize("rank", [0, 3])
+def test_the_console_prefix_is_put_before_each_line_and_the_log_stays_raw(launch, rank):
+    pieces = r"(b'one\n', b'two ', b'still two\r50%\nthree')"
+    script = f"import os, time\nfor piece in {pieces}: os.write(1, piece); time.sleep(0.05)"
+    launched = launch(sys.executable, "-c", script, options=["--console-prefix"], rank=rank)
     assert launched.log() == b"one\ntwo still two\r50%\nthree"
-    stamp = rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] \[worker-%d\] " % pieces
+    stamp = rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] \[worker-%d\] " % rank
     assert re.fullmatch(stamp + rb"one\n" + stamp + rb"two still two\r50%\n" + stamp + rb"three", launched.out)

@@ -8,8 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from trainwatch.model.text import SHELL_SIGNAL
 from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.rundir.records import Event, Status
+
+AFTER_EXIT = "Drain"
+"""The launcher's own last phase. A row keeps showing in which phase the command ended."""
 
 
 def completed(snapshot: Status | None, events: Sequence[Event], key: AttemptKey) -> Status | None:
@@ -40,13 +44,19 @@ def _told(event: Event) -> dict[str, Any]:
         facts.update(started=event.time, host=event.text("host"), run_id=event.text("run_id"))
         facts.update({name: event.integer(name) for name in ("pid", "launcher_pid", "world_size")})
         facts.update(clock_offset=event.number("clock_offset"))
-    elif event.event == "phase":
+    elif event.event == "phase" and event.text("name") != AFTER_EXIT:
         facts.update(phase=event.text("name"), phase_since=event.time)
     elif event.event == "exit":
         facts.update(exited=event.time, exit_code=event.integer("code"), reason=event.text("reason"))
-        facts.update(exit_signal=event.integer("signal"), stalled_since=None)
+        facts.update(exit_signal=_signal_in(event), stalled_since=None)
     elif event.event in ("hold", "hold-extended"):
         facts.update(hold_until=event.number("until"))
     elif event.event == "end":
         facts.update(ended=event.time, end_code=event.integer("code"))
     return facts
+
+
+def _signal_in(event: Event) -> int | None:
+    """The number of the signal that an `exit` event names: its code is 128 more."""
+    code = event.integer("code")
+    return code - SHELL_SIGNAL if code is not None and event.text("signal") else None

@@ -80,7 +80,7 @@ def _said(event: Event) -> str:
 
 def _exit(event: Event) -> Told:
     code = event.integer("code")
-    shown = text.exit_text(code, event.integer("signal")) or "unknown"
+    shown = text.exit_text(code) or "unknown"
     duration = text.duration(event.number("duration"))
     parts = [f"code {shown}" + (f" after {duration}" if duration else ""), event.text("reason")]
     if event.extra.get("core_dumped") is True:
