@@ -35,11 +35,12 @@ Bare().run()
 
 def make_run(place: Path, ranks: int) -> Path:
     """A run of so many ranks that train, the last of them with a log of some lines."""
-    builder = RunBuilder(place / f"run-{ranks}", world_size=ranks)
+    directory = place / f"run-{ranks}"
+    builder = RunBuilder(directory, world_size=ranks)
     for rank in range(ranks):
         attempt = builder.rank(rank, host=f"gpu-{rank // 8:03d}", time=time.time() + 3600)  # not lost meanwhile
         attempt.start().phase("Train").output(b"".join(b"step %d loss 2.31\n" % step for step in range(100)))
-    return builder.directory
+    return directory
 
 
 class Screen:

@@ -51,6 +51,9 @@ def end(worker: Worker, outcome: Outcome) -> int:
     if code:
         sync_log(worker)
         worker.console.settle(1.0)
+    if code and outcome.stop_asked:
+        worker.say("the command ended with exit code %d after it was asked to stop", code)
+    elif code:
         worker.voice.post(failure_text(worker, outcome, hold).encode("utf-8", "backslashreplace"))
     if hold is not None:
         keep(worker, hold)

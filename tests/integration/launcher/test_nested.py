@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -215,13 +214,13 @@ dist.barrier()
 def test_the_real_torchrun(launch, tmp_path):
     job = tmp_path / "gloo_job.py"
     job.write_text(GLOO_JOB)
-    torchrun_module = [TORCH, "-m", "torch.distributed.run", "--no-python", "--nproc-per-node=2", "--master-port=0"]
+    torchrun_module = [TORCH, "-m", "torch.distributed.run", "--no-python", "--nproc-per-node=2", "--standalone"]
     container = launch.start(*torchrun_module, *INNER, "--hold=600", "--", TORCH, str(job), options=["--hold=600"])
     container.wait_for_event("hold", timeout=100)
     assert container.events("exit")[0].integer("code") == 1
     failed = Local(container, 1)
     assert failed.events("exit")[0].integer("code") == 1
-    assert failed.events("exit")[0].text("reason") == "ValueError: loss is nan"
+    assert "ValueError: loss is nan" in failed.events("exit")[0].text("reason")
     for number in (0, 1):
         assert Local(container, number).phases() == ["Reduce"]
         assert b"sum 3.0" in Local(container, number).log()
@@ -229,4 +228,3 @@ def test_the_real_torchrun(launch, tmp_path):
     wait_until(lambda: Local(container, 0).events("end"), what="the other one's end")
     container.signal(15)
     assert container.wait(timeout=20).code == 1
-    shutil.rmtree(container.run)
