@@ -18,6 +18,7 @@ class Terminal:
     def __init__(self) -> None:
         # not below the test's directory: the path of a socket has room for 107 bytes
         self._directory = Path(tempfile.mkdtemp(prefix="tw-tmux-"))
+        self._code = self._directory / "exit"
 
     def tmux(self, *arguments: str) -> str:
         """Run a tmux command on this server and return what it prints."""
@@ -32,7 +33,10 @@ class Terminal:
             "PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "LANG": "C.UTF-8", "SHELL": "/bin/sh",
             "TERM": "tmux-256color", "COLORTERM": "truecolor", **(env or {}),
         }
-        command = shlex.join(["env", "-i", *(f"{name}={value}" for name, value in seen.items()), *argv])
+        program = ["env", "-i", *(f"{name}={value}" for name, value in seen.items()), *argv]
+        # tmux at times misses the end of a pane's process and never learns its exit code, so a shell notes it for us
+        noted = f"echo $? >{self._code}.new; mv {self._code}.new {self._code}"
+        command = shlex.join(["sh", "-c", f'"$@"; {noted}', "sh", *program])
         self.tmux(
             "set-option", "-g", "default-terminal", "tmux-256color", ";",
             "set-option", "-g", "remain-on-exit", "on", ";",
@@ -75,9 +79,8 @@ class Terminal:
 
     def wait_for_exit(self, timeout: float = 20.0) -> int:
         """Wait for the program's end and return its exit code as a shell gives it."""
-        asked = "#{?pane_dead,#{pane_dead_status}#{?pane_dead_signal,signal #{pane_dead_signal},},}"
-        ended = wait_until(lambda: self.tmux("display-message", "-p", asked).strip(), timeout, "the program's end")
-        return 128 + int(ended.split()[1]) if " " in ended else int(ended)
+        wait_until(self._code.exists, timeout, "the program's end")
+        return int(self._code.read_text())
 
     def close(self) -> None:
         """End the program and the tmux server."""

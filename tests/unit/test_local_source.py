@@ -11,6 +11,7 @@ from builders import RunBuilder, crashed_run
 from trainwatch.sources import local, watching
 from trainwatch.sources.base import SourceError
 from trainwatch.sources.local import LocalSource
+from trainwatch_launcher.agent import mounts
 from trainwatch_launcher.reader.changes import AttemptFound, AttemptKey, RunFound, StatusChanged, Unreadable
 from trainwatch_launcher.rundir import paths
 
@@ -179,13 +180,13 @@ async def test_requests_reach_the_control_directory_or_say_why_not(tmp_path):
     ("/", "ext4"),
 ])  # fmt: skip
 def test_the_file_system_of_a_path_is_that_of_its_nearest_mount(tmp_path, path, kind):
-    mounts = tmp_path / "mounts"
-    mounts.write_text(
+    table = tmp_path / "mounts"
+    table.write_text(
         "/dev/sda / ext4 rw 0 0\nserver:/x /shared nfs4 rw 0 0\nme@h:/ /shared/deep\\040disk fuse.sshfs rw 0 0\n\n")
-    assert watching.file_system(path, str(mounts)) == kind
+    assert mounts.file_system(path, str(table)) == kind
 
 
 def test_file_systems_that_other_hosts_write_to_are_known():
-    assert all(map(watching.is_remote, ("nfs", "nfs4", "lustre", "fuse.sshfs", "beegfs", "ceph")))
-    assert not any(map(watching.is_remote, ("ext4", "xfs", "tmpfs", "overlay", "btrfs", "")))
-    assert watching.file_system("/", "/no/such/file") == ""
+    assert all(map(mounts.is_remote, ("nfs", "nfs4", "lustre", "fuse.sshfs", "beegfs", "ceph")))
+    assert not any(map(mounts.is_remote, ("ext4", "xfs", "tmpfs", "overlay", "btrfs", "")))
+    assert mounts.file_system("/", "/no/such/file") == ""

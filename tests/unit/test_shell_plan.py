@@ -10,8 +10,9 @@ import pytest
 
 from builders import RunBuilder
 from support.waiting import wait_until
-from trainwatch.sources import processes, shells
+from trainwatch.sources import shells
 from trainwatch.sources.base import SourceError
+from trainwatch_launcher.agent import processes
 from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.rundir import paths
 

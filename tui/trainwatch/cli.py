@@ -17,6 +17,7 @@ commands, each with its own --help:
   trainwatch status TARGET [--json]              one look, for scripts; exit code 1 when a rank failed
   trainwatch hold TARGET --rank N --release      end or extend (--extend 2h) the hold of a failed worker
   trainwatch shell TARGET --rank N               a shell in the rank's directory and environment
+  trainwatch pack                                the launcher as one file, for workers without an installation
   trainwatch demo                                a real training on this machine that fails, to try all this on
 
 examples:
@@ -29,6 +30,7 @@ COMMANDS = {
     "status": "trainwatch.commands.status",
     "hold": "trainwatch.commands.hold",
     "shell": "trainwatch.commands.shell",
+    "pack": "trainwatch.commands.pack",
     "demo": "trainwatch.demo.command",
 }
 INTERRUPTED = 130

@@ -1,0 +1,137 @@
+"""Screens under test: an app on a run directory that stands still, at a fixed time."""
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from textual.pilot import Pilot
+
+from builders import NOW
+from trainwatch.app import TrainwatchApp
+from trainwatch.sources.base import ShellPlan, SourceError
+from trainwatch.widgets.log_view import LogView
+from trainwatch_launcher.reader.attempt import log_path
+from trainwatch_launcher.reader.changes import AttemptFound, AttemptKey, Change, EventsAppended
+from trainwatch_launcher.reader.directory import Reader
+from trainwatch_launcher.rundir.records import event
+
+SHOWN_AS = "/shared/runs/run-1"
+"""What the run directory is called on screen, wherever a test has put it."""
+
+
+class StillSource:
+    """Reads a run directory once, and again only when told; notes what it is asked."""
+
+    def __init__(self, directory: Path, *, problem: str = "") -> None:
+        self.name = SHOWN_AS
+        self.directory = directory
+        self.requests: list[tuple[AttemptKey, str, float | None]] = []
+        self.problem = problem
+        self.plan: ShellPlan | None = None
+        self.closed = False
+        self._reader = Reader(str(directory))
+        self._next: asyncio.Queue[Sequence[Change] | None] = asyncio.Queue()
+
+    async def changes(self) -> AsyncIterator[Sequence[Change]]:
+        self.look()
+        while (batch := await self._next.get()) is not None:
+            yield batch
+        if self.problem:
+            raise SourceError(self.problem)
+
+    def look(self) -> None:
+        """Read what is new."""
+        batch = [self._renamed(change) for change in self._reader.poll()]
+        self._next.put_nowait(batch)
+
+    def answer(self, number: int, result: str) -> None:
+        """The worker answers the request of this number."""
+        key, command, _ = self.requests[number]
+        answer = event("control", NOW, id=f"request-{number}", command=command, by="me@here", result=result)
+        self._next.put_nowait([EventsAppended(key, (answer,))])
+
+    def _renamed(self, change: Change) -> Change:
+        if isinstance(change, AttemptFound):
+            return replace(change, directory=change.directory.replace(str(self.directory), SHOWN_AS))
+        return change
+
+    def _log(self, key: AttemptKey) -> Path:
+        directory = self._reader.attempt_directory(key)
+        return Path(log_path(directory or "/nonexistent"))
+
+    async def log_size(self, key: AttemptKey) -> int:
+        log = self._log(key)
+        return log.stat().st_size if log.exists() else 0
+
+    async def read_log(self, key: AttemptKey, offset: int, length: int) -> bytes:
+        with self._log(key).open("rb") as file:
+            file.seek(offset)
+            return file.read(length)
+
+    async def request(
+        self, key: AttemptKey, command: str, *, seconds: float | None = None, signal: str | None = None
+    ) -> str:
+        self.requests.append((key, command, seconds))
+        return f"request-{len(self.requests) - 1}"
+
+    async def shell(self, key: AttemptKey) -> ShellPlan:
+        if self.plan is None:
+            raise SourceError("rank 2 ran on gpu-02; type: ssh gpu-02")
+        return self.plan
+
+    async def close(self) -> None:
+        self.closed = True
+        self._next.put_nowait(None)
+
+
+def app_on(directory: Path, theme: str = "trainwatch-dark", **options: Any) -> TrainwatchApp:
+    """An app on a run directory, at the moment of all builders."""
+    source = StillSource(directory, **{k: options.pop(k) for k in ("problem",) if k in options})
+    return TrainwatchApp(source, clock=lambda: NOW, theme_name=theme, **options)
+
+
+async def settle(pilot: Pilot[Any]) -> None:
+    """Wait until the app shows all that is known, and has nothing left to do."""
+
+    def settled() -> bool:
+        app = pilot.app
+        assert isinstance(app, TrainwatchApp)
+        following = app.following
+        if following is not None and not (following.loaded or following.problem):
+            return False
+        return not app.is_behind and all(view.is_settled for view in app.screen.query(LogView))
+
+    await wait_for(pilot, settled)
+    await pilot.pause()
+
+
+async def wait_for(pilot: Pilot[Any], condition: Callable[[], object], timeout: float = 20.0) -> None:
+    """Let the app work until something is true."""
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {timeout} s: {condition}"
+        await pilot.pause(0.01)
+
+
+async def press(pilot: Pilot[Any], *keys: str) -> None:
+    """Press keys one after the other, each when the app has shown what the one before did."""
+    for key in keys:
+        await pilot.press(key)
+        await settle(pilot)
+
+
+def text_of(widgets: Iterable[Any]) -> str:
+    """What some line-API widgets show, as lines of text."""
+    return "\n".join(
+        "".join(segment.text for segment in widget.render_line(y)).rstrip()
+        for widget in widgets for y in range(widget.size.height)
+    )
+
+
+def screen_text(pilot: Pilot[Any]) -> str:
+    """What the whole screen shows, as lines of text."""
+    return "\n".join(strip.text.rstrip() for strip in pilot.app.screen._compositor.render_strips())

@@ -1,0 +1,106 @@
+"""The other screens: a rank's details, the pages, the picker of runs."""
+from __future__ import annotations
+
+from pathlib import Path
+
+from builders import NOW, RunBuilder, crashed_run
+from support.screens import StillSource, app_on, press, screen_text, settle, wait_for
+from trainwatch import actions
+from trainwatch.app import TrainwatchApp
+from trainwatch.screens.help import help_parts
+from trainwatch.screens.rank_facts import bar
+from trainwatch_launcher.rundir.state import STATES
+
+
+async def test_a_ranks_details_are_facts_phases_and_events(tmp_path):
+    crashed_run(tmp_path / "run")
+    async with app_on(tmp_path / "run").run_test(size=(140, 40)) as pilot:
+        await settle(pilot)
+        await press(pilot, "enter")
+        shown = screen_text(pilot)
+        for words in ("held, code 1", "ValueError: loss is nan", "python train.py", "/job", "command 4242", "268 MB",
+                      "Train", "kept for 10m00s with code 1", "9:00 left"):
+            assert words in shown
+        await press(pilot, "l")
+        assert "ValueError: loss is nan" in screen_text(pilot)
+        await press(pilot, "escape", "escape")
+        assert "last line" in screen_text(pilot)
+
+
+async def test_an_attempt_that_died_at_once_has_details_too(tmp_path):
+    run = RunBuilder(tmp_path / "run", world_size=1)
+    (run.directory / "rank-00000" / "attempt-1").mkdir(parents=True)
+    async with app_on(tmp_path / "run").run_test(size=(100, 30)) as pilot:
+        await settle(pilot)
+        await press(pilot, "enter")
+        assert "no event yet" in screen_text(pilot)
+        await press(pilot, "l")
+        assert "no output yet" in screen_text(pilot)
+
+
+async def test_commands_for_scripts_name_the_run_and_the_rank(tmp_path):
+    crashed_run(tmp_path / "run")
+    async with app_on(tmp_path / "run").run_test(size=(100, 30)) as pilot:
+        await settle(pilot)
+        await press(pilot, "y")
+        assert "trainwatch hold /shared/runs/run-1 --rank 2 --extend 2h" in screen_text(pilot)
+        assert "trainwatch hold /shared/runs/run-1 --rank 2 --release" in screen_text(pilot)
+
+
+def test_help_names_every_action_and_every_state():
+    said = "".join(text for text, _ in help_parts(width=200))
+    for action in actions.ACTIONS:
+        assert action.help in said
+    for state in STATES:
+        assert state in said
+
+
+def test_every_action_of_the_footer_and_the_palette_has_words_and_a_home():
+    for action in actions.ACTIONS:
+        assert action.label
+        assert action.help
+        assert action.scopes
+        assert set(action.scopes) <= set(actions.TITLES)
+
+
+def test_no_scope_binds_a_key_twice():
+    for scope in actions.TITLES:
+        keys = [key for action in actions.of(scope) for key in action.keys.split(",")]
+        assert len(keys) == len(set(keys)), scope
+
+
+def test_docs_keys_are_those_of_the_registry():
+    page = (Path(__file__).parents[2] / "docs" / "keys.md").read_text(encoding="utf-8")
+    for action in actions.ACTIONS:
+        assert f"| {action.help} |" in page
+
+
+def test_bars_show_eighths_and_never_nothing_for_something():
+    assert bar(0.5, 4) == "██"
+    assert bar(1.0, 4) == "████"
+    assert bar(0.001, 4) == "▏"
+    assert bar(0.0, 4) == ""
+
+
+async def test_the_newest_runs_are_offered_and_opened(tmp_path):
+    crashed_run(tmp_path / "crashed")
+    RunBuilder(tmp_path / "fresh", run_id="fresh", world_size=2).rank(0).start().phase("Train")
+    app = TrainwatchApp(root=tmp_path, open_source=StillSource, clock=lambda: NOW, theme_name="trainwatch-dark")
+    async with app.run_test(size=(100, 30)) as pilot:
+        await wait_for(pilot, lambda: "held" in screen_text(pilot) and "running" in screen_text(pilot))
+        shown = screen_text(pilot)
+        assert "fresh" in shown
+        assert "4/4" in shown
+        assert "1/2" in shown
+        crashed = next(n for n, line in enumerate(shown.splitlines()) if "held" in line)
+        await pilot.press(*["j"] * (crashed - 2), "enter")
+        await wait_for(pilot, lambda: "failed first" in screen_text(pilot))
+        await settle(pilot)
+        await press(pilot, "escape")
+        await wait_for(pilot, lambda: "fresh" in screen_text(pilot))
+
+
+async def test_a_root_without_runs_says_where_it_looks(tmp_path):
+    app = TrainwatchApp(root=tmp_path, open_source=StillSource, clock=lambda: NOW, theme_name="trainwatch-dark")
+    async with app.run_test(size=(100, 30)) as pilot:
+        await wait_for(pilot, lambda: "No run here yet." in screen_text(pilot))

@@ -1,0 +1,121 @@
+"""The terminal goes away: the viewer ends within five seconds and does not spin, whoever ignores SIGHUP."""
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import signal
+import socket
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import pytest
+
+from builders import RunBuilder
+from support.waiting import wait_until
+from trainwatch.terminal import is_gone
+
+HANGING = """
+import sys, time
+from pathlib import Path
+from trainwatch.app import TrainwatchApp, run
+TrainwatchApp._tick = lambda self: time.sleep(600)
+run(Path(sys.argv[1]))
+"""
+
+
+def start(run: Path, hup_ignored: bool, program: str) -> tuple[subprocess.Popen[bytes], int]:
+    """The viewer on a terminal of its own; returns it and the terminal's other end."""
+    ours, theirs = pty.openpty()
+    code = ["-m", "trainwatch", str(run)] if program == "viewer" else ["-c", HANGING, str(run)]
+
+    def before() -> None:
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # its controlling terminal, as a terminal program makes it
+        signal.signal(signal.SIGHUP, signal.SIG_IGN if hup_ignored else signal.SIG_DFL)
+
+    process = subprocess.Popen([sys.executable, *code], stdin=theirs, stdout=theirs, stderr=theirs, preexec_fn=before,
+                               env={**os.environ, "TERM": "xterm-256color", "SHELL": "/bin/sh"})
+    os.close(theirs)
+    return process, ours
+
+
+def read_until(fd: int, text: bytes) -> None:
+    seen = b""
+    deadline = time.monotonic() + 30
+    while text not in seen:
+        assert time.monotonic() < deadline, seen[-2000:]
+        seen += os.read(fd, 65536)
+
+
+@pytest.mark.parametrize(("hup_ignored", "program"), [(True, "viewer"), (False, "viewer"), (True, "hanging")])
+def test_the_viewer_ends_soon_after_its_terminal(tmp_path, hup_ignored, program):
+    RunBuilder(tmp_path / "run").rank(0).start().output(b"hello\n")
+    process, terminal = start(tmp_path / "run", hup_ignored, program)
+    try:
+        read_until(terminal, b"rank")
+        if program == "hanging":
+            time.sleep(1.5)  # until the first tick has made it hang: nothing on screen tells
+        os.close(terminal)
+        closed = time.monotonic()
+        process.wait(timeout=10)
+        assert time.monotonic() - closed < 5
+        assert process.returncode in (128 + signal.SIGHUP, -signal.SIGHUP)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_sigterm_ends_it_in_order(tmp_path):
+    RunBuilder(tmp_path / "run").rank(0).start().output(b"hello\n")
+    process, terminal = start(tmp_path / "run", False, "viewer")
+    try:
+        read_until(terminal, b"rank")
+        process.terminate()
+        read_until(terminal, b"\x1b[?1049l")  # the screen that was there before is back
+        assert process.wait(timeout=10) == 128 + signal.SIGTERM
+    finally:
+        process.kill()
+        process.wait()
+        os.close(terminal)
+
+
+def test_a_shell_opens_beside_the_rank_and_the_screen_comes_back(tmp_path):
+    (tmp_path / "work").mkdir()
+    run = RunBuilder(tmp_path / "run")
+    run.rank(0, host=socket.gethostname()).start(cwd=str(tmp_path / "work")).output(b"hello\n").fail(1)
+    process, terminal = start(tmp_path / "run", False, "viewer")
+    try:
+        read_until(terminal, b"failed first")
+        os.write(terminal, b"s")
+        read_until(terminal, b"exit or ctrl+d comes back")
+        os.write(terminal, b"echo here-$PWD-$((40 + 2))\n")
+        read_until(terminal, f"here-{tmp_path / 'work'}-42".encode())
+        os.write(terminal, b"exit\n")
+        read_until(terminal, b"failed first")
+        os.write(terminal, b"q")
+        read_until(terminal, b"\x1b[?1049l")
+        assert process.wait(timeout=10) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(terminal)
+
+
+def test_without_a_terminal_one_is_told_what_to_do(tmp_path):
+    RunBuilder(tmp_path / "run").rank(0)
+    done = subprocess.run([sys.executable, "-m", "trainwatch", str(tmp_path / "run")], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "trainwatch: the screen needs a terminal; scripts use: trainwatch status TARGET\n"
+
+
+def test_a_closed_terminal_is_noticed():
+    ours, theirs = pty.openpty()
+    assert not is_gone(theirs)
+    os.close(ours)
+    wait_until(lambda: is_gone(theirs))
+    os.close(theirs)

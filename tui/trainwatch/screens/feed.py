@@ -1,0 +1,33 @@
+"""A run as the screens see it: what is known of it now, and where its logs are read."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from trainwatch.model.state import Run
+from trainwatch.widgets.log_loader import LogReader
+from trainwatch_launcher.reader.changes import AttemptKey
+
+
+class Feed(Protocol):
+    """One followed run. The app makes it from a source; screens never see that."""
+
+    name: str
+    """What the user called the run."""
+    problem: str
+    """Why nothing more comes, in one line; empty while all is well."""
+    loaded: bool
+    """Whether the first reading is done."""
+
+    @property
+    def run(self) -> Run:
+        """The run as known now."""
+        ...
+
+    def now(self) -> float:
+        """The reader's clock, in Unix seconds."""
+        ...
+
+    def log(self, key: AttemptKey) -> LogReader:
+        """The bytes of an attempt's log."""
+        ...

@@ -1,0 +1,70 @@
+"""One log on the whole screen."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+
+from trainwatch import actions
+from trainwatch.screens.feed import Feed
+from trainwatch.screens.overview import log_title
+from trainwatch.screens.run_screen import RunScreen
+from trainwatch.widgets.keybar import KeyBar
+from trainwatch.widgets.log_pane import LogPane
+from trainwatch_launcher.reader.changes import AttemptKey
+
+
+class LogScreen(RunScreen):
+    """A log pane and its keys."""
+
+    BINDINGS = actions.bindings(actions.LOG)
+    SCOPES = (actions.LOG, actions.VIEW)
+
+    def __init__(self, feed: Feed, key: AttemptKey) -> None:
+        super().__init__(feed)
+        self._key = key
+        self._opened = False
+
+    @property
+    def key(self) -> AttemptKey:
+        """The attempt whose log it is."""
+        return self._key
+
+    @property
+    def pane(self) -> LogPane:
+        """The log."""
+        return self.query_one(LogPane)
+
+    def compose(self) -> ComposeResult:
+        """The log and the footer."""
+        yield LogPane(id="log")
+        yield KeyBar(actions.VIEW, actions.LOG, actions.APP)
+
+    def on_mount(self) -> None:
+        """Keys go to the log."""
+        self.pane.view.focus()
+
+    def run_changed(self) -> None:
+        """The title says how the rank stands."""
+        row, attempt = self.row, self.attempt
+        if row is None or attempt is None:
+            return
+        if not self._opened:
+            self._opened = True
+            self.pane.open(self.feed.log(self._key), log_title(row, self.size.width))
+        offsets = frozenset(phase.offset for phase in attempt.phases if phase.source == "marker")
+        self.pane.rename(log_title(row, self.size.width), row.output_lines, offsets)
+
+    def action_wrap(self) -> None:
+        """Wrap long lines or not."""
+        self.pane.action_wrap()
+
+    def action_scroll_right(self) -> None:
+        """Sideways."""
+        self.pane.action_right()
+
+    def action_back(self) -> None:
+        """Out of the search first, then out of the log."""
+        if self.pane.close_search():
+            self.pane.view.focus()
+        else:
+            self.dismiss()

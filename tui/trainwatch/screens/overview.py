@@ -1,0 +1,290 @@
+"""The first screen: the run in one line, who failed first, all ranks, and the selected rank's live log."""
+
+from __future__ import annotations
+
+from textual import events, on
+from textual.app import ComposeResult
+
+from trainwatch import actions
+from trainwatch.model import query, text
+from trainwatch.model.failure import Failure
+from trainwatch.model.rows import Row, row_of
+from trainwatch.model.state import Attempt
+from trainwatch.model.summary import summary
+from trainwatch.screens.feed import Feed
+from trainwatch.screens.run_screen import RunScreen
+from trainwatch.widgets import header, states
+from trainwatch.widgets.empty import Empty, waiting_parts
+from trainwatch.widgets.filter_bar import FilterBar
+from trainwatch.widgets.header import Bar, Part
+from trainwatch.widgets.keybar import KeyBar
+from trainwatch.widgets.log_pane import LogPane
+from trainwatch.widgets.logtext import clean
+from trainwatch.widgets.rank_table import RankTable
+from trainwatch_launcher.reader.changes import AttemptKey
+
+FULL_TICK_ROWS = 500
+"""With more rows than this, a tick renews only what is on screen, and everything every `FULL_TICK_EVERY` seconds."""
+FULL_TICK_EVERY = 5
+
+
+class Overview(RunScreen):
+    """Table above, log below."""
+
+    BINDINGS = actions.bindings(actions.OVERVIEW)
+    SCOPES = (actions.OVERVIEW, actions.TABLE, actions.VIEW)
+
+    def __init__(self, feed: Feed, nested: bool = False) -> None:
+        super().__init__(feed)
+        self.nested = nested
+        """Whether there is a screen to go back to."""
+        self.sort, self.reversed, self.filter = "rank", False, ""
+        self._rows: tuple[Row, ...] = ()
+        self._known: dict[AttemptKey, tuple[Attempt, Row]] = {}
+        self._ticks = 0
+        self._logged: AttemptKey | None = None
+        self._first: Failure | None = None
+        self._led_to: AttemptKey | None = None
+        self._moved = False
+
+    def compose(self) -> ComposeResult:
+        """From top to bottom."""
+        yield Bar(id="header")
+        yield Bar(id="banner")
+        yield RankTable(id="table")
+        yield Empty(id="empty")
+        yield FilterBar(id="filter")
+        yield LogPane(id="log")
+        yield KeyBar(actions.OVERVIEW, actions.APP)
+
+    @property
+    def table(self) -> RankTable:
+        """The ranks."""
+        return self.query_one(RankTable)
+
+    @property
+    def key(self) -> AttemptKey | None:
+        """The selected attempt."""
+        return self.table.selected
+
+    def on_mount(self) -> None:
+        """Keys go to the table."""
+        self.table.focus()
+
+    # What is shown
+
+    def run_changed(self) -> None:
+        """All that changed anew; widgets repaint what says something else."""
+        self._renew_rows(everything=len(self.feed.run.attempts) <= FULL_TICK_ROWS)
+        self._show_rows()
+        self._show_header()
+        self._show_log_title()
+
+    def tick(self) -> None:
+        """Countdowns and ages; for thousands of ranks only those on screen."""
+        self._ticks += 1
+        if len(self._rows) <= FULL_TICK_ROWS or self._ticks % FULL_TICK_EVERY == 0:
+            self._renew_rows(everything=True)
+            self._show_rows()
+        else:
+            run, now = self.feed.run, self.feed.now()
+            self.table.update_visible(lambda row: row_of(run.attempts[row.key], now, row.superseded))
+        self._show_header()
+        self._show_log_title()
+
+    def _renew_rows(self, everything: bool) -> None:
+        """Rows of the attempts that changed, or of all: ages and lost ranks are facts of the moment."""
+        run, now, known = self.feed.run, self.feed.now(), self._known
+        fresh = {}
+        for key in run.order:
+            attempt, replaced = run.attempts[key], key in run.superseded
+            old = None if everything else known.get(key)
+            if old is not None and old[0] is attempt and old[1].superseded == replaced:
+                fresh[key] = old
+            else:
+                fresh[key] = (attempt, row_of(attempt, now, replaced))
+        self._known = fresh
+        self._rows = tuple(row for _, row in fresh.values())
+
+    def _show_rows(self) -> None:
+        note = ""
+        try:
+            shown = query.filter_rows(self._rows, self.filter)
+        except query.QueryError as error:
+            shown, note = self._rows, str(error)
+        self.table.show(query.sort_rows(shown, self.sort, self.reversed), self.sort, self.reversed)
+        count = f"{len(shown)} of {len(self._rows)} · esc shows all" if self.filter else ""
+        self.query_one(FilterBar).say(note or count, error=bool(note))
+        self._show_empty(bool(shown))
+
+    def _show_empty(self, any_shown: bool) -> None:
+        empty = self.query_one(Empty)
+        self.set_class(not any_shown, "empty")
+        if not self._rows:
+            empty.show(waiting_parts(self.feed.run, self.feed.name, self.feed.problem, self.feed.loaded))
+        elif not any_shown:
+            hidden = f"{len(self._rows)} hidden · esc shows all"
+            empty.show([(f"No rank matches “{clean(self.filter)}”.\n\n", "bold"), (hidden, "$tw-muted")])
+
+    def _show_header(self) -> None:
+        now, run = self.feed.now(), self.feed.run
+        state = summary(run, now)
+        self._first = state.first
+        width = self.size.width
+        self.set_class(state.first is not None, "alarm")
+        note = self.feed.problem and "source lost"
+        parts = header.header_parts(state, self.feed.name, now, width, len(run.problems), note)
+        self.query_one("#header", Bar).show(parts)
+        if state.first is not None:
+            self._first_seen(state.first)
+            attempt = run.attempts.get(state.first.key)
+            row = row_of(attempt, now) if attempt is not None else None
+            self.query_one("#banner", Bar).show(header.banner_parts(state.first, row, width))
+
+    def _first_seen(self, failure: Failure) -> None:
+        """Whoever has not moved yet looks at the rank that failed first."""
+        if not self._moved and failure.key != self._led_to:
+            self._led_to = failure.key
+            self.table.select(failure.key)
+
+    # The log below
+
+    @on(RankTable.Selected)
+    def _selected(self, event: RankTable.Selected) -> None:
+        event.stop()
+        self._moved = self._moved or event.by_person
+        self._show_log_title()
+
+    def _show_log_title(self) -> None:
+        pane, key = self.query_one(LogPane), self.key
+        if key != self._logged:
+            self._logged = key
+            pane.open(None if key is None else self.feed.log(key), [])
+        row, attempt = self.row, self.attempt
+        if row is not None and attempt is not None:
+            offsets = frozenset(phase.offset for phase in attempt.phases if phase.source == "marker")
+            pane.rename(log_title(row, self.size.width), row.output_lines, offsets)
+
+    # Actions
+
+    @on(RankTable.Opened)
+    def action_open(self) -> None:
+        """The selected rank's details."""
+        if self.key is not None:
+            from trainwatch.screens.rank import RankScreen
+
+            self.app.push_screen(RankScreen(self.feed, self.key))
+
+    def action_log(self) -> None:
+        """The selected rank's log, on the whole screen."""
+        if self.key is not None:
+            from trainwatch.screens.log import LogScreen
+
+            self.app.push_screen(LogScreen(self.feed, self.key))
+
+    @on(events.Click, "#banner")
+    def action_why(self) -> None:
+        """Select the rank that failed first, and look at its log's end."""
+        if self._first is None:
+            self.notify("No rank has failed.")
+            return
+        self._set_filter("")
+        self.table.select(self._first.key)
+        self.table.focus()
+
+    def action_sort_next(self) -> None:
+        """Sort by the next column."""
+        self._sort_by(1)
+
+    def action_sort_previous(self) -> None:
+        """Sort by the column before."""
+        self._sort_by(-1)
+
+    def _sort_by(self, step: int) -> None:
+        keys = self.table.sort_keys
+        at = keys.index(self.sort) if self.sort in keys else 0
+        self.sort, self.reversed = keys[(at + step) % len(keys)], False
+        self._show_rows()
+
+    def action_reverse(self) -> None:
+        """Turn the order around."""
+        self.reversed = not self.reversed
+        self._show_rows()
+
+    @on(RankTable.HeaderClicked)
+    def _header_clicked(self, event: RankTable.HeaderClicked) -> None:
+        event.stop()
+        self.reversed = not self.reversed if event.sort == self.sort else False
+        self.sort = event.sort
+        self._show_rows()
+
+    def action_problems(self) -> None:
+        """What could not be read."""
+        from trainwatch.screens.problems import Problems
+
+        self.app.push_screen(Problems(self.feed.run.problems))
+
+    def action_switch(self) -> None:
+        """Between table and log."""
+        pane = self.query_one(LogPane)
+        (self.table if pane.has_focus_within else pane.view).focus()
+
+    def on_descendant_focus(self) -> None:
+        """The footer offers what works where the keys go."""
+        bar = self.query_one(KeyBar)
+        if self.query_one(LogPane).has_focus_within:
+            bar.show(actions.VIEW, actions.OVERVIEW, actions.APP)
+        else:
+            bar.show(actions.OVERVIEW, actions.APP)
+
+    # The filter
+
+    def action_filter(self) -> None:
+        """Type a filter."""
+        self.add_class("filtering")
+        self.query_one(FilterBar).begin()
+
+    @on(FilterBar.Typed)
+    def _filter_typed(self, event: FilterBar.Typed) -> None:
+        event.stop()
+        self.filter = event.query
+        self._show_rows()
+
+    @on(FilterBar.Done)
+    def _filter_done(self, event: FilterBar.Done) -> None:
+        event.stop()
+        self.set_class(bool(event.query), "filtering")
+        self.table.focus()
+
+    def _set_filter(self, value: str) -> None:
+        self.query_one(FilterBar).set(value)
+        self.filter = value
+        self.set_class(bool(value), "filtering")
+        self._show_rows()
+
+    def action_back(self) -> None:
+        """One step back: the search, the filter, the log's focus, then the screen before."""
+        if self.query_one(LogPane).close_search():
+            self.query_one(LogPane).view.focus()
+        elif self.has_class("filtering") or self.filter:
+            self._set_filter("")
+            self.table.focus()
+        elif not self.table.has_focus:
+            self.table.focus()
+        elif self.nested:
+            self.dismiss()
+
+
+def log_title(row: Row, width: int) -> list[Part]:
+    """What the log pane says of the rank: who, where, in which state and phase."""
+    parts: list[Part] = [(f" rank {row.label}", "bold")]
+    if row.host:
+        parts += [(" · ", "$tw-muted"), (header.fit_most(clean(row.host), max(8, width // 5)), "")]
+    parts += [("  ", ""), (f"{states.symbol(row.state)} {row.state}", states.variable(row.state))]
+    if row.phase and width >= 60:
+        parts += [("  ", ""), (header.fit_most(clean(row.phase), max(8, width // 4)), "")]
+    if row.exit_text and width >= 100:
+        parts += [("  exit ", "$tw-muted"), (row.exit_text, states.variable(row.state))]
+    if row.hold_left is not None and width >= 100:
+        parts += [("  hold ", "$tw-muted"), (text.countdown(row.hold_left), states.variable(row.state))]
+    return parts

@@ -1,0 +1,179 @@
+"""What the details of a rank say: facts, phases and events as styled text. Pure."""
+
+from __future__ import annotations
+
+import shlex
+
+from rich.cells import cell_len
+
+from trainwatch.model import clock, text
+from trainwatch.model.rows import Row
+from trainwatch.model.state import Attempt, Run
+from trainwatch.model.telling import BAD, GOOD, WARNING, tell
+from trainwatch.widgets import states
+from trainwatch.widgets.header import Part, fit_most, hanging
+from trainwatch.widgets.logtext import clean
+from trainwatch.widgets.rank_table import fit
+from trainwatch_launcher.rundir.records import Event
+
+LABEL = 11
+SHOWN_EVENTS = 200
+TONES = {BAD: "$state-failed", WARNING: "$state-stalled", GOOD: "$state-running"}
+EIGHTHS = " ▏▎▍▌▋▊▉"
+
+
+def facts(run: Run, attempt: Attempt, row: Row, now: float, width: int) -> list[Part]:
+    """Who, where, how it stands, what it used."""
+    lines = [
+        ("state", f"{states.symbol(row.state)} {row.state}" + (f", code {row.exit_text}" if row.exit_text else "")),
+        ("reason", row.reason),
+        ("hold", _hold(row)),
+        ("warning", row.warning),
+        ("command", shlex.join(attempt.argv)),
+        ("directory", attempt.cwd),
+        ("host", row.host),
+        ("pids", _pids(row)),
+        ("started", moment(row.started, now)),
+        ("ended", moment(row.exited, now)),
+        ("ran for", text.duration(row.elapsed)),
+        ("output", _output(row)),
+        *_start_facts(attempt.start),
+        *_usage(attempt.last("exit")),
+        ("clock", _offset(attempt)),
+        ("attempts", _attempts(run, attempt)),
+        ("files", attempt.directory),
+    ]
+    colors = {"state": f"bold {states.variable(row.state)}", "reason": "bold", "warning": "$state-stalled",
+              "hold": f"bold {states.variable(row.state)}"}  # fmt: skip
+    parts: list[Part] = []
+    for label, value in lines:
+        if value:
+            parts += hanging(label, clean(value), LABEL, width, colors.get(label, ""))
+    return parts
+
+
+def _hold(row: Row) -> str:
+    if row.hold_left is None or row.hold_until is None:
+        return ""
+    return f"{text.countdown(row.hold_left)} left, until {text.moment(row.hold_until, '%H:%M:%S')}"
+
+
+def _pids(row: Row) -> str:
+    command = f"command {row.pid}" if row.pid is not None else ""
+    launcher = f"launcher {row.launcher_pid}" if row.launcher_pid is not None else ""
+    return ", ".join(part for part in (command, launcher) if part)
+
+
+def _output(row: Row) -> str:
+    if row.output_bytes is None:
+        return ""
+    lines = f"{row.output_lines:,} lines, " if row.output_lines is not None else ""
+    age = text.ago(row.last_output_age)
+    return f"{lines}{text.size(row.output_bytes)}" + (f", last {age}{'' if age == 'now' else ' ago'}" if age else "")
+
+
+def _start_facts(start: Event | None) -> list[tuple[str, str]]:
+    if start is None:
+        return []
+    container = start.extra.get("container")
+    facts = container.items() if isinstance(container, dict) else ()
+    told = " ".join(f"{key}={value}" for key, value in facts if value)
+    return [
+        ("user", start.text("user")),
+        ("container", told or (container if isinstance(container, str) else "")),
+        ("launcher", start.text("launcher_version")),
+    ]
+
+
+def _usage(ended: Event | None) -> list[tuple[str, str]]:
+    if ended is None:
+        return []
+    user, system = ended.number("cpu_user"), ended.number("cpu_system")
+    cpu = f"{_seconds(user)} user, {_seconds(system or 0.0)} system" if user is not None else ""
+    kills = ended.integer("oom_kills")
+    return [
+        ("cpu", cpu),
+        ("memory", f"{text.size(ended.integer('max_rss'))} at most" if ended.integer("max_rss") else ""),
+        ("oom kills", str(kills) if kills else ""),
+    ]
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.1f}s" if seconds < 10 else text.duration(seconds)
+
+
+def _offset(attempt: Attempt) -> str:
+    offset = attempt.status.clock_offset if attempt.status is not None else None
+    if offset is None or abs(offset) < 0.05:
+        return ""
+    return f"{abs(offset):.1f} s {'behind' if offset > 0 else 'ahead of'} the file server's"
+
+
+def _attempts(run: Run, attempt: Attempt) -> str:
+    own = attempt.key
+    same = [key for key in sorted(run.attempts) if (key.rank, key.local_rank) == (own.rank, own.local_rank)]
+    if len(same) < 2:
+        return ""
+    numbers = [key.local_attempt if attempt.nested else key.attempt for key in same]
+    return ", ".join(f"{n} (this one)" if key == own else str(n) for n, key in zip(numbers, same, strict=True))
+
+
+def moment(at: float | None, now: float) -> str:
+    """A time of day, with the date unless it is today's."""
+    if at is None:
+        return ""
+    today = text.moment(at, "%Y-%m-%d") == text.moment(now, "%Y-%m-%d")
+    return text.moment(at, "%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S")
+
+
+def phases(attempt: Attempt, now: float, width: int) -> list[Part]:
+    """Each phase with how long it lasted, and a bar of its share."""
+    if not attempt.phases:
+        return [("no phase yet", "$tw-muted")]
+    status = attempt.status
+    until = clock.worker_time(status, now) if status is None or status.exited is None else status.exited
+    ends = [phase.ended if phase.ended is not None else until for phase in attempt.phases]
+    lengths = [max(0.0, end - phase.started) for end, phase in zip(ends, attempt.phases, strict=True)]
+    total = max(sum(lengths), 0.001)
+    name_width = min(max(cell_len(clean(phase.name)) for phase in attempt.phases), max(12, width // 3))
+    bar_width = max(4, width - name_width - 9 - 7 - 7)
+    parts: list[Part] = []
+    for phase, length in zip(attempt.phases, lengths, strict=True):
+        lasting = phase.ended is None and (status is None or status.exited is None)
+        name = fit(clean(phase.name), name_width)
+        style = "bold" if lasting else ("$tw-muted" if phase.source == "launcher" else "")
+        parts += [
+            (name, style),
+            (f"  {text.duration(length):>7}", ""),
+            (f"  {length / total:>4.0%}  ", "$tw-muted"),
+            (bar(length / total, bar_width), "$tw-accent" if lasting or phase.source != "launcher" else "$tw-muted"),
+            ("\n", ""),
+        ]
+    return parts
+
+
+def bar(share: float, width: int) -> str:
+    """A bar of eighths of a cell; something is always seen of what is not nothing."""
+    eighths = round(min(1.0, max(0.0, share)) * width * 8)
+    if share > 0:
+        eighths = max(1, eighths)
+    return "█" * (eighths // 8) + (EIGHTHS[eighths % 8] if eighths % 8 else "")
+
+
+def events(attempt: Attempt, now: float, width: int) -> list[Part]:
+    """Events, the newest last, each on one line."""
+    parts: list[Part] = []
+    shown = attempt.events[-SHOWN_EVENTS:]
+    if len(shown) < len(attempt.events):
+        parts.append((f"{len(attempt.events) - len(shown)} earlier events\n", "$tw-muted"))
+    for event in shown:
+        told = tell(event)
+        stamp = moment(clock.server_time(attempt.status, event.time), now)
+        title = fit(clean(told.title), 13)
+        room = max(10, width - len(stamp) - 2 - 13 - 1)
+        parts += [
+            (f"{stamp}  ", "$tw-muted"),
+            (f"{title} ", TONES.get(told.tone, "")),
+            (fit_most(clean(told.detail), room) + "\n", ""),
+        ]
+    return parts or [("no event yet", "$tw-muted")]

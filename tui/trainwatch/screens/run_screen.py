@@ -1,0 +1,140 @@
+"""What all screens of one run share: they render the feed when it changes, and once a second while they are seen."""
+
+from __future__ import annotations
+
+from textual.screen import Screen
+from textual.widgets import Static
+
+from trainwatch.model.rows import Row, row_of
+from trainwatch.model.state import Attempt
+from trainwatch.screens import wishes
+from trainwatch.screens.feed import Feed
+from trainwatch_launcher.reader.changes import AttemptKey
+from trainwatch_launcher.rundir.state import HELD
+
+
+class RunScreen(Screen[None]):
+    """A screen on one run. The app calls `show` and `tick` of the screen that is seen, and of no other."""
+
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]  # noqa: RUF012 - Textual declares it so
+
+    def __init__(self, feed: Feed) -> None:
+        super().__init__()
+        self.feed = feed
+        self._widgets = 0
+
+    @property
+    def key(self) -> AttemptKey | None:
+        """The attempt that actions are about."""
+        raise NotImplementedError
+
+    def run_changed(self) -> None:
+        """The run's state is another one."""
+        raise NotImplementedError
+
+    def tick(self) -> None:
+        """A second has passed; ages and countdowns say something else."""
+        self.run_changed()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its widgets are there: not while it is being made or taken down."""
+        return 0 < self._widgets == len(self.children)
+
+    def show(self) -> None:
+        """Render the run, when there is something to render it on."""
+        if self.is_whole:
+            self.run_changed()
+
+    def on_mount(self) -> None:
+        """Show what is known."""
+        self._widgets = len(self.children)
+        self.show()
+
+    def on_resize(self) -> None:
+        """Lines are cut for the width."""
+        self.show()
+
+    def on_screen_resume(self) -> None:
+        """Seen again: show what happened meanwhile."""
+        self.show()
+
+    @property
+    def attempt(self) -> Attempt | None:
+        """What is known of the attempt that actions are about."""
+        return self.feed.run.attempts.get(self.key) if self.key is not None else None
+
+    @property
+    def row(self) -> Row | None:
+        """The same, as a row at this moment."""
+        attempt = self.attempt
+        return None if attempt is None else row_of(attempt, self.feed.now(), attempt.key in self.feed.run.superseded)
+
+    # What one can ask of an attempt
+
+    def action_shell(self) -> None:
+        """Open a shell where the attempt runs."""
+        if self.key is None:
+            self.notify("No rank is selected.", severity="warning")
+        else:
+            self.post_message(wishes.OpenShell(self.key))
+
+    def action_release(self) -> None:
+        """End the hold, after a question."""
+        row = self._held_row()
+        if row is None:
+            return
+        from trainwatch.screens.dialogs import Confirm
+
+        question = f"Release rank {row.label}?"
+        said = f"Its launcher exits with {row.exit_text or 'its code'}, and the container goes with all that is in it."
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.post_message(wishes.Control(row.key, "release"))
+
+        self.app.push_screen(Confirm(question, said, "Release"), answered)
+
+    def action_extend(self) -> None:
+        """Hold for longer, after asking how long."""
+        row = self._held_row()
+        if row is None:
+            return
+        from trainwatch.screens.dialogs import AskDuration
+
+        def answered(seconds: float | None) -> None:
+            if seconds:
+                self.post_message(wishes.Control(row.key, "extend", seconds))
+
+        self.app.push_screen(AskDuration(row), answered)
+
+    def action_commands(self) -> None:
+        """Show the same as commands for scripts."""
+        attempt = self.attempt
+        if attempt is None:
+            self.notify("No rank is selected.", severity="warning")
+            return
+        from trainwatch.screens.commands import Commands
+
+        self.app.push_screen(Commands(self.feed.name, attempt))
+
+    def action_back(self) -> None:
+        """Back to where one came from."""
+        self.dismiss()
+
+    def _held_row(self) -> Row | None:
+        row = self.row
+        if row is not None and row.state == HELD:
+            return row
+        said = "No rank is selected."
+        if row is not None:
+            said = f"Rank {row.label} is {row.state}. Only a held rank can be released or held for longer."
+        self.notify(said, severity="warning", markup=False)
+        return None
+
+
+class Plain(Static):
+    """Text that is never markup."""
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__("", id=id, classes=classes, markup=False)

@@ -1,0 +1,33 @@
+"""What screens ask of the app: messages that go up, so that no screen knows what fulfils them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from textual.message import Message
+
+from trainwatch_launcher.reader.changes import AttemptKey
+
+
+@dataclass
+class Control(Message):
+    """Ask an attempt's launcher for something: `release`, or `extend` by so many seconds."""
+
+    key: AttemptKey
+    command: str
+    seconds: float | None = None
+
+
+@dataclass
+class OpenShell(Message):
+    """Open a shell where an attempt runs."""
+
+    key: AttemptKey
+
+
+@dataclass
+class OpenRun(Message):
+    """Watch this run directory."""
+
+    path: Path

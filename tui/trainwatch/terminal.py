@@ -1,0 +1,84 @@
+"""The terminal may go away (a dropped connection, a killed tmux); then this process must go too, whatever hangs.
+
+Textual's input thread spins on a terminal that has hung up, and with SIGHUP ignored (nohup) nothing else would end it.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import termios
+import threading
+import time
+from collections.abc import Callable
+
+EVERY = 0.5
+"""Seconds between two looks at the terminal."""
+GRACE = 1.0
+"""Seconds that an orderly end may take before the process is ended the hard way."""
+HUNG_UP = 128 + signal.SIGHUP
+
+
+def is_gone(fd: int) -> bool:
+    """Whether the terminal behind a descriptor has hung up."""
+    try:
+        poll = select.poll()
+        poll.register(fd, 0)  # errors and hang-ups are always reported
+        # POLLNVAL says nothing: macOS gives it for every terminal; a closed descriptor fails below
+        if any(flags & (select.POLLHUP | select.POLLERR) for _, flags in poll.poll(0)):
+            return True
+        termios.tcgetattr(fd)
+    except (OSError, termios.error):
+        return True
+    return False
+
+
+class Watchdog:
+    """A thread that looks at the terminal, asks for an orderly end when it is gone, and makes sure of one."""
+
+    def __init__(self, leave: Callable[[int], None]) -> None:
+        self._leave = leave
+        self._stop = threading.Event()
+        self._asked = False
+
+    def start(self) -> None:
+        """Watch, where there is a terminal; from the main thread, because of the signals."""
+        signal.signal(signal.SIGTERM, lambda number, frame: self.end(128 + signal.SIGTERM))
+        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+            signal.signal(signal.SIGHUP, lambda number, frame: self.end(HUNG_UP))
+        fds = [stream.fileno() for stream in (sys.__stdin__, sys.__stderr__) if stream is not None and stream.isatty()]
+        if fds:
+            threading.Thread(target=self._watch, args=(fds,), name="terminal-watchdog", daemon=True).start()
+
+    def stop(self) -> None:
+        """The app has ended by itself."""
+        self._stop.set()
+
+    def end(self, code: int) -> None:
+        """End with this code: in an orderly way, and after `GRACE` in any way."""
+        if not self._asked:
+            self._asked = True
+            threading.Thread(target=self._end, args=(code,), name="terminal-end", daemon=True).start()
+
+    def _watch(self, fds: list[int]) -> None:
+        while not self._stop.wait(EVERY):
+            if any(is_gone(fd) for fd in fds):
+                self.end(HUNG_UP)
+                return
+
+    def _end(self, code: int) -> None:
+        # In a thread of its own: an event loop that hangs must not keep us from the deadline.
+        threading.Thread(target=self._ask, args=(code,), name="terminal-leave", daemon=True).start()
+        deadline = time.monotonic() + GRACE
+        while time.monotonic() < deadline and not self._stop.is_set():
+            time.sleep(0.05)
+        # Also after an orderly end: threads that hang on the dead terminal must not keep the interpreter from ending.
+        os._exit(code)
+
+    def _ask(self, code: int) -> None:
+        try:
+            self._leave(code)
+        except RuntimeError:
+            pass  # the event loop has ended already

@@ -1,0 +1,64 @@
+"""One line to type which ranks to show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Input, Static
+
+
+class FilterBar(Horizontal):
+    """A filter, applied as it is typed, and why it cannot be understood."""
+
+    DEFAULT_CSS = """
+    FilterBar { height: 1; }
+    FilterBar .label { width: auto; padding: 0 1; }
+    FilterBar Input { width: 1fr; max-width: 48; border: none; height: 1; padding: 0; }
+    FilterBar .note { width: 1fr; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    """
+
+    @dataclass
+    class Typed(Message):
+        """The filter is another one."""
+
+        query: str
+
+    @dataclass
+    class Done(Message):
+        """Enter was pressed: the keys go back to the table."""
+
+        query: str
+
+    def compose(self) -> ComposeResult:
+        """Label, input, note."""
+        yield Static("/ ranks", classes="label", markup=False)
+        yield Input(placeholder="words, -word, state:failed, rank:0-7", compact=True)
+        yield Static("", classes="note", markup=False)
+
+    def begin(self) -> None:
+        """Take the keys."""
+        self.query_one(Input).focus()
+
+    def set(self, query: str) -> None:
+        """Put this filter there."""
+        self.query_one(Input).value = query
+
+    def say(self, note: str, error: bool = False) -> None:
+        """How many ranks match, or what is wrong."""
+        self.set_class(error, "-error")
+        self.query_one(".note", Static).update(Content(note))
+
+    @on(Input.Changed)
+    def _changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self.post_message(self.Typed(event.value))
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.post_message(self.Done(event.value))

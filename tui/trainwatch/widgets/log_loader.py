@@ -1,0 +1,130 @@
+"""Brings a log's bytes to a view: the chunks that it misses, and its growth, always in the background."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
+
+from trainwatch.widgets.log_lines import CHUNK, LogLines
+
+QUIET_LOOKS = 8
+"""After so many looks without growth only every `QUIET_EVERY`th look is taken."""
+QUIET_EVERY = 4
+
+
+class ReadError(Exception):
+    """A log cannot be read; the message is one line for a person."""
+
+
+class LogReader(Protocol):
+    """Where a view gets its bytes. Both raise ReadError."""
+
+    async def read(self, offset: int, length: int) -> bytes:
+        """Bytes of the log; fewer at its end."""
+        ...
+
+    async def size(self) -> int:
+        """Bytes in the log now."""
+        ...
+
+
+class LogLoader:
+    """One log's reader, and the lines that it has brought so far.
+
+    `start` runs a coroutine in the background; `loaded` is called when a chunk has come, `grown` with whether the file
+    became shorter when its size changed, `failed` with a sentence, or with none when reading works again.
+    """
+
+    def __init__(
+        self,
+        start: Callable[[Coroutine[Any, Any, None]], object],
+        loaded: Callable[[], None],
+        grown: Callable[[bool], None],
+        failed: Callable[[str], None],
+    ) -> None:
+        self.lines = LogLines()
+        self.reader: LogReader | None = None
+        self._start, self._loaded, self._grown, self._failed = start, loaded, grown, failed
+        self._generation = 0
+        self._loading: set[int] = set()
+        self._looking = False
+        self._broken = False
+        self._quiet = 0
+        self._ticks = 0
+
+    def open(self, reader: LogReader | None) -> None:
+        """Read another log; what is still on its way from the one before is dropped."""
+        self._generation += 1
+        self.reader = reader
+        self.lines = LogLines()
+        self._loading.clear()
+        self._looking = self._broken = False
+        self._quiet = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is on its way."""
+        return not self._loading and not self._looking
+
+    def load(self, index: int) -> None:
+        """Bring a chunk, unless it is on its way."""
+        if self.reader is not None and index not in self._loading:
+            self._loading.add(index)
+            self._start(self._fetch(self.reader, index, self._generation))
+
+    def tick(self) -> None:
+        """Time has passed: look for growth, less often while nothing grows."""
+        self._ticks += 1
+        if self._quiet < QUIET_LOOKS or self._ticks % QUIET_EVERY == 0:
+            self.look()
+
+    def look(self) -> None:
+        """Ask for the size, unless the last question is still open."""
+        if self.reader is not None and not self._looking:
+            self._looking = True
+            self._start(self._ask(self.reader, self._generation))
+
+    async def _fetch(self, reader: LogReader, index: int, generation: int) -> None:
+        known = self.lines.known(index)
+        wanted = self.lines.wanted(index) - len(known)
+        try:
+            data = await reader.read(index * CHUNK + len(known), wanted) if wanted > 0 else b""
+        except ReadError as error:
+            self._fail(error, generation)
+            return
+        if generation != self._generation:
+            return
+        self._loading.discard(index)
+        if data or wanted <= 0:
+            self.lines.put(index, known + data)
+            self._loaded()
+        else:  # the file is shorter than it was
+            self._resize(index * CHUNK + len(known))
+
+    async def _ask(self, reader: LogReader, generation: int) -> None:
+        try:
+            size = await reader.size()
+        except ReadError as error:
+            self._looking = False
+            self._fail(error, generation)
+            return
+        if generation != self._generation:
+            return
+        self._looking = False
+        if self._broken:
+            self._broken = False
+            self._failed("")
+        self._quiet = 0 if size != self.lines.size else self._quiet + 1
+        if size != self.lines.size:
+            self._resize(size)
+
+    def _resize(self, size: int) -> None:
+        shorter = size < self.lines.size
+        self.lines.resize(size)
+        self._grown(shorter)
+
+    def _fail(self, error: ReadError, generation: int) -> None:
+        if generation == self._generation:
+            self._loading.clear()
+            self._broken = True
+            self._failed(str(error))
