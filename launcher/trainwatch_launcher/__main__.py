@@ -33,7 +33,8 @@ def own_place() -> str:
         path = os.path.abspath(packed or __file__)
         return in_memory(path) if packed else os.path.dirname(os.path.dirname(path))
     except (AttributeError, ImportError, OSError):
-        return packed or "."  # no memfd, no /proc, or a working directory that was removed
+        # no memfd, no /proc, or a working directory that was removed
+        return packed or os.path.dirname(os.path.dirname(__file__)) or "."
 
 
 def in_memory(path: str) -> str:
@@ -56,15 +57,31 @@ def in_memory(path: str) -> str:
     return copy
 
 
-def run_without_us() -> None:
-    """Become the command, because this Python cannot run the launcher: the training comes first."""
+def leave_old_python() -> None:
+    """Become a newer Python if there is one; else the command, without a launcher: the training comes first."""
+    import os
+    import subprocess
+
+    check = "import sys; sys.exit(sys.version_info < (3, 8))"
+    for name in ["python3.%d" % minor for minor in range(14, 7, -1)]:
+        start = [name, "-I", "-S", "-X", "utf8"]
+        try:  # only a try tells: the name may be pyenv's, for a version that is not there
+            good = subprocess.call([*start, "-c", check], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) == 0
+        except OSError:
+            continue
+        if good:
+            os.execvp(name, start + sys.argv)
+    run_without_us("%s is %d.%d" % (sys.executable, *sys.version_info[:2]))
+
+
+def run_without_us(why: str) -> None:
+    """Become the command."""
     import os
 
-    version = "%d.%d" % sys.version_info[:2]
-    need = "trainwatch-launch: needs Python 3.8 or newer, and %s is %s: " % (sys.executable, version)
     words = sys.argv[1:]
     command = words[words.index("--") + 1 :] if "--" in words else []
-    sys.stderr.write(need + ("running the command without logging, events or hold\n" if command else "no command\n"))
+    instead = "running the command without logging, events or hold" if command else "no command after --"
+    sys.stderr.write("trainwatch-launch: needs Python 3.8 or newer, and %s: %s\n" % (why, instead))
     sys.stderr.flush()
     if not command:
         sys.exit(2)
@@ -79,7 +96,7 @@ clean_path()
 
 if __name__ == "__main__":
     if sys.version_info < OLDEST:
-        run_without_us()
+        leave_old_python()
     from trainwatch_launcher.cli import main
 
     main()

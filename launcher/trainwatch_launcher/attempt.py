@@ -1,7 +1,6 @@
 """Taking a place in the run directory: where this launcher writes, and the files that it keeps open there."""
 from __future__ import annotations
 
-import errno
 import os
 import time
 
@@ -91,32 +90,23 @@ def place_of(options: Options, identity: Identity, environ: Mapping[str, str]) -
 def claim(place: Place, identity: Identity, options: Options) -> Attempt:
     """Make the attempt's directory and open its files. Raises OSError when that cannot be done here."""
     os.makedirs(os.path.dirname(place.run_dir), exist_ok=True)
-    make_directory(place.run_dir, place.directory_mode)
+    paths.make_directory(place.run_dir, place.directory_mode)
     if place.nested:
         enter_container(place)
     else:
         write_run_info(place, identity, options)
     number, directory = paths.claim_attempt(place.rank_dir, place.directory_mode)
-    os.mkdir(os.path.join(directory, paths.CONTROL), place.directory_mode)
+    paths.make_directory(os.path.join(directory, paths.CONTROL), place.directory_mode)
     names = (paths.EVENTS, paths.INDEX, paths.OUTPUT)
     events, index, output = [open_append(os.path.join(directory, name), place.file_mode) for name in names]
     return Attempt(number, directory, events, index, output)
 
 
-def make_directory(path: str, mode: int) -> None:
-    """Make a directory if it is not there. Raises OSError, also when something else has its name."""
-    try:
-        os.mkdir(path, mode)
-    except FileExistsError:
-        if not os.path.isdir(path):
-            raise NotADirectoryError(errno.ENOTDIR, "it is a file, not a directory", path) from None
-
-
 def enter_container(place: Place) -> None:
     """Find the container's attempt, made again if it was removed, and share with whom its launcher shares."""
     container = os.path.dirname(place.rank_dir)
-    make_directory(os.path.dirname(container), place.directory_mode)
-    make_directory(container, place.directory_mode)
+    paths.make_directory(os.path.dirname(container), place.directory_mode)
+    paths.make_directory(container, place.directory_mode)
     if os.stat(container).st_mode & 0o040:
         place.share()
 

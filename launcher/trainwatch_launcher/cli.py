@@ -33,7 +33,9 @@ def launch(arguments: list[str]) -> int:
         from trainwatch_launcher.version import __version__
 
         return print_out("trainwatch-launch %s\n" % __version__)
-    environ = command_line.environment()
+    from trainwatch_launcher.identity import discover, own_environment
+
+    environ = own_environment(command_line.environment())
     try:
         options = command_line.parse(arguments, environ)
     except command_line.UsageError as error:
@@ -41,7 +43,6 @@ def launch(arguments: list[str]) -> int:
         return USAGE_ERROR
 
     from trainwatch_launcher.attempt import place_of
-    from trainwatch_launcher.identity import discover
     from trainwatch_launcher.supervisor import Supervisor
     from trainwatch_launcher.worker import Worker
 

@@ -11,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trainwatch_launcher.child import Exit
 
+RANK_PREFIX = re.compile(r"^(?:\[(?:rank|default)\d+\]:\s?|\d+: )")
+"""What torchrun, NCCL and srun -l put before each rank's lines."""
 EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning)(?:: .*)?$")
 """The last line of a Python traceback: a class name, qualified or not, and its message."""
 LOOK_BACK_LINES = 200
@@ -24,8 +26,9 @@ def reason(ended: Exit, tail: bytes, oom_kills: int) -> str:
         return "a process was killed for memory by the kernel (%d in this container)" % oom_kills
     lines = [plain(line) for line in tail.split(b"\n")[-LOOK_BACK_LINES:]]
     for line in reversed(lines):
-        if EXCEPTION.match(line):
-            return line[:200]
+        text = RANK_PREFIX.sub("", line)
+        if EXCEPTION.match(text):
+            return text[:200]
     last = last_line(tail)
     return "last line: %s" % last if last else ""
 

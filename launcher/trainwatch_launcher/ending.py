@@ -8,6 +8,7 @@ import time
 
 from trainwatch_launcher import child, signals
 from trainwatch_launcher.control import answer
+from trainwatch_launcher.diagnosis import reason
 from trainwatch_launcher.hold import Hold, banner, clock
 from trainwatch_launcher.rundir import paths
 from trainwatch_launcher.worker import PATIENCE
@@ -39,8 +40,6 @@ def end(worker: Worker, outcome: Outcome) -> int:
     """Everything after the command's end; returns what the process exits with, which is the command's own code."""
     code = outcome.exit.code
     if code and not outcome.reason:
-        from trainwatch_launcher.diagnosis import reason
-
         tail = outcome.pump.tail if outcome.pump else b""
         outcome.reason = reason(outcome.exit, tail, worker.new_oom_kills() or 0)
     record_exit(worker, outcome)
@@ -53,6 +52,9 @@ def end(worker: Worker, outcome: Outcome) -> int:
         worker.console.settle(1.0)
     if code and outcome.stop_asked:
         worker.say("the command ended with exit code %d after it was asked to stop", code)
+    elif code and worker.place.nested:
+        # its container's launcher has the banner; this is one of many lines that reach that one's console
+        worker.say("local rank %d failed with exit code %d: %s", worker.identity.local_rank or 0, code, outcome.reason)
     elif code:
         worker.voice.post(failure_text(worker, outcome, hold).encode("utf-8", "backslashreplace"))
     if hold is not None:

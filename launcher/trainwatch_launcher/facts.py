@@ -26,6 +26,7 @@ def start_facts(worker: Worker, pid: int | None) -> dict[str, Any]:
         "rank": who.rank,
         "world_size": who.world_size,
         "local_rank": who.local_rank,
+        "global_rank": who.global_rank,
         "node": who.node,
         "host": who.host,
         "run_id": who.run_id,

@@ -17,6 +17,7 @@ from trainwatch_launcher.ending import Outcome, end
 from trainwatch_launcher.facts import start_facts
 from trainwatch_launcher.guardian import Guardian
 from trainwatch_launcher.hold import duration
+from trainwatch_launcher.identity import JOB_VARIABLE, job_of
 from trainwatch_launcher.lines import LineCounter
 from trainwatch_launcher.output import STUCK, Pump
 from trainwatch_launcher.terminal import Lent, Pty
@@ -64,9 +65,13 @@ class Supervisor:
 
     def rescue(self) -> int:
         """After a fault of our own: say so, and do the least that is owed: pass signals on, wait, return the code."""
-        import traceback
+        try:
+            import traceback
 
-        self.worker.warn("internal error, please report it; the command runs on\n%s", traceback.format_exc())
+            what = traceback.format_exc()
+        except Exception as error:  # noqa: BLE001 - our files may have been replaced meanwhile; the code is what counts
+            what = repr(error)
+        self.worker.warn("internal error, please report it; the command runs on\n%s", what)
         if not self.pid:
             return child.NOT_EXECUTABLE
         while self.exit is None:
@@ -113,10 +118,17 @@ class Supervisor:
         if not self.options.buffered:
             env.setdefault(b"PYTHONUNBUFFERED", b"1")
         who = self.worker.identity
-        ours = {"RUN_ID": who.run_id, "RANK": str(who.rank), "RUN_DIR": self.worker.place.run_dir}
-        env.update((b"TRAINWATCH_" + os.fsencode(name), os.fsencode(value)) for name, value in ours.items())
+        ours = {
+            "TRAINWATCH_RUN_ID": who.run_id,
+            "TRAINWATCH_RANK": str(who.rank),
+            "TRAINWATCH_RUN_DIR": self.worker.place.run_dir,
+            JOB_VARIABLE: job_of(os.environ),
+        }
         if attempt is not None:
-            env[os.fsencode(ATTEMPT_VARIABLE)] = os.fsencode(attempt.directory)
+            ours[ATTEMPT_VARIABLE] = attempt.directory
+        env.update((os.fsencode(name), os.fsencode(value)) for name, value in ours.items() if value)
+        if env.get(b"LC_CTYPE") == b"C.UTF-8" and b"\0LC_CTYPE=" not in initial_environment():
+            del env[b"LC_CTYPE"]  # our interpreter set it, for want of a locale (PEP 538)
         return env
 
     def _start_pump(self, reader: int) -> Pump:
@@ -224,3 +236,12 @@ class Supervisor:
             why = "--kill-after: %s after the stop signal" % duration(self.options.kill_after or 0)
             self.worker.warn("the command did not end: KILL (%s)", why)
             self.recorder.event("signal", signal="SIGKILL", received_from={}, forwarded=True, why=why)
+
+
+def initial_environment() -> bytes:
+    """The environment that we were started with, as proc(5) shows it; when it cannot be read, as if all were set."""
+    try:
+        with open("/proc/self/environ", "rb") as file:
+            return b"\0" + file.read()
+    except OSError:
+        return b"\0LC_CTYPE="

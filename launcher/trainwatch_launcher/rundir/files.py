@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     R = TypeVar("R", bound=Record)
 
+GROUP = 0o070
 MAX_SNAPSHOT = 1 << 20
 """A status, run or control file larger than this many bytes is not one of ours."""
 MAX_LINE = 1 << 20
@@ -62,7 +63,18 @@ class LineWriter:
 
 def open_append(path: str, mode: int = 0o600) -> int:
     """Open a file for appending and return its descriptor; it is made when absent. Raises OSError."""
-    return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY, mode)
+    return _open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOCTTY, mode)
+
+
+def _open(path: str, flags: int, mode: int) -> int:
+    """Open a file; one that the group is to share is made with exactly this mode, whatever the umask says."""
+    fd = os.open(path, flags | os.O_CLOEXEC, mode)
+    if mode & GROUP:
+        try:
+            os.fchmod(fd, mode)
+        except OSError:
+            pass  # another's file: its owner has decided
+    return fd
 
 
 def replace_file(path: str, record: Record, mode: int = 0o600) -> None:
@@ -71,7 +83,7 @@ def replace_file(path: str, record: Record, mode: int = 0o600) -> None:
     The temporary file lies beside it and carries our process id, so that two writers never share one.
     """
     temporary = "%s.%d.tmp" % (path, os.getpid())
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    fd = _open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     try:
         write_all(fd, encode(record))
     finally:
@@ -110,7 +122,7 @@ def _remove(path: str) -> None:
 
 def _create_exclusive(path: str, record: Record, mode: int) -> bool:
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        fd = _open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     except FileExistsError:
         return False
     try:

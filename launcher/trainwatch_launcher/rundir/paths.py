@@ -1,6 +1,7 @@
 """Every name in a run directory, and how a rank's next attempt gets its own."""
 from __future__ import annotations
 
+import errno
 import os
 
 RUN_FILE = "run.json"
@@ -53,20 +54,33 @@ def numbered(directory: str, prefix: str) -> list[tuple[int, str]]:
     return sorted(found)
 
 
+def make_directory(path: str, mode: int) -> None:
+    """Make a directory with exactly this mode, if it is not there. Raises OSError, also when a file has its name."""
+    try:
+        os.mkdir(path, mode)
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise NotADirectoryError(errno.ENOTDIR, "it is a file, not a directory", path) from None
+    else:
+        os.chmod(path, mode)
+
+
 def claim_attempt(rank_directory: str, mode: int = 0o700) -> tuple[int, str]:
     """Make the next attempt's directory and return (attempt, path).
 
     mkdir is what makes it ours: it is atomic, also on NFS, so that two launchers of one rank get different numbers.
     Raises OSError when nothing can be made there.
     """
-    os.makedirs(rank_directory, mode=mode, exist_ok=True)
+    make_directory(rank_directory, mode)
     taken = numbered(rank_directory, ATTEMPT_PREFIX)
     attempt = taken[-1][0] + 1 if taken else 1
     while attempt <= MAX_ATTEMPTS:
         path = os.path.join(rank_directory, attempt_name(attempt))
         try:
             os.mkdir(path, mode)
-            return attempt, path
         except FileExistsError:
             attempt += 1
+            continue
+        os.chmod(path, mode)  # the umask may have taken the group's part away
+        return attempt, path
     raise OSError("more than %d attempts in %s" % (MAX_ATTEMPTS, rank_directory))

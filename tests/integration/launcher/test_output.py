@@ -157,3 +157,27 @@ def test_an_unwritable_status_heals_when_the_directory_can_be_written_again(laun
     launched.wait_for_event("recovered")
     launched.signal(15)
     assert launched.wait(timeout=20).code == 143
+
+
+@pytest.mark.parametrize("umask", ["022", "077"])
+def test_a_shared_run_is_the_group_s_whatever_the_umask(launch, umask):
+    before = ["sh", "-c", f'umask {umask}; exec "$@"', "sh"]
+    launched = launch("sh", "-c", "echo hi; umask", options=["--share-group"], before=before)
+    assert launched.log() == f"hi\n0{umask}\n".encode()
+    modes = {path.name: path.stat().st_mode & 0o7777 for path in [launched.run, *launched.run.rglob("*")]}
+    assert {modes[name] for name in ("run", "rank-00000", "attempt-1", "control")} == {0o2770}
+    files = (paths.OUTPUT, paths.EVENTS, paths.STATUS, paths.RUN_FILE, paths.INDEX)
+    assert {modes[name] for name in files} == {0o640}
+
+
+def test_a_run_is_its_owner_s_alone_unless_shared(launch):
+    launched = launch("true", before=["sh", "-c", 'umask 000; exec "$@"', "sh"])
+    modes = {path.name: path.stat().st_mode & 0o7777 for path in [launched.run, *launched.run.rglob("*")]}
+    assert {mode & 0o077 for mode in modes.values()} == {0}
+
+
+def test_the_command_s_environment_gets_no_locale_from_us(launch):
+    launched = launch("env", before=["env", "-i", f"PATH={os.environ['PATH']}"])
+    names = {line.partition(b"=")[0] for line in launched.log().splitlines()}
+    ours = {b"TRAINWATCH_" + name for name in (b"RUN_ID", b"RANK", b"RUN_DIR", b"ATTEMPT_DIR")}
+    assert names == {b"PATH", b"PYTHONUNBUFFERED", *ours}
