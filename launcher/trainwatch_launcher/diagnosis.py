@@ -18,10 +18,10 @@ EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Int
 LOOK_BACK_LINES = 200
 
 
-def reason(ended: Exit, tail: bytes, oom_kills: int) -> str:
+def reason(ended: Exit, tail: bytes, oom_kills: int, stop_asked: bool = False) -> str:
     """What is known, in one line: the signal that killed the command, else its exception, else its last line."""
     if ended.signal is not None:
-        return "killed by %s%s" % (name_of(ended.signal), what_killed(ended, oom_kills))
+        return "killed by %s%s" % (name_of(ended.signal), what_killed(ended, oom_kills, stop_asked))
     if ended.code == 128 + signal.SIGKILL and oom_kills:
         return "a process was killed for memory by the kernel (%d in this container)" % oom_kills
     lines = [plain(line) for line in tail.split(b"\n")[-LOOK_BACK_LINES:]]
@@ -33,8 +33,10 @@ def reason(ended: Exit, tail: bytes, oom_kills: int) -> str:
     return "last line: %s" % last if last else ""
 
 
-def what_killed(ended: Exit, oom_kills: int) -> str:
+def what_killed(ended: Exit, oom_kills: int, stop_asked: bool) -> str:
     """What more is known of a death by signal: the kernel's OOM killer, somebody else, a core dump."""
+    if stop_asked:
+        return " after it was asked to stop"
     if ended.signal == signal.SIGKILL:
         if oom_kills:
             return ": out of memory, by the kernel (%d killed in this container)" % oom_kills

@@ -41,7 +41,7 @@ def end(worker: Worker, outcome: Outcome) -> int:
     code = outcome.exit.code
     if code and not outcome.reason:
         tail = outcome.pump.tail if outcome.pump else b""
-        outcome.reason = reason(outcome.exit, tail, worker.new_oom_kills() or 0)
+        outcome.reason = reason(outcome.exit, tail, worker.new_oom_kills() or 0, outcome.stop_asked)
     record_exit(worker, outcome)
     hold = None
     # after a stop request the platform's grace period runs, and a nested launcher leaves holding to its container's

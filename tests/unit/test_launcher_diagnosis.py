@@ -31,5 +31,6 @@ def test_a_death_by_signal_is_told_and_who_it_was():
     killed = Exit(9, 0, 0, 0)
     assert reason(killed, b"x", 2) == "killed by SIGKILL: out of memory, by the kernel (2 killed in this container)"
     assert "somebody" in reason(killed, b"x", 0)
+    assert reason(killed, b"x", 0, stop_asked=True) == "killed by SIGKILL after it was asked to stop"
     assert reason(Exit(11 | 128, 0, 0, 0), b"x", 0) == "killed by SIGSEGV, core dumped"
     assert "for memory" in reason(Exit(137 << 8, 0, 0, 0), b"x", 1)
