@@ -37,6 +37,10 @@ def test_it_finds_its_package_beside_it(prefix):
     assert __version__ in version_from([str(prefix / "bin" / "trainwatch-launch")], cwd="/", env=BARE)
 
 
+def test_it_works_from_a_checkout():
+    assert __version__ in version_from([str(SCRIPT)], cwd="/", env=BARE)
+
+
 @pytest.mark.parametrize("absolute", [True, False])
 def test_it_works_through_links_elsewhere(prefix, tmp_path, absolute):
     target = prefix / "bin" / "trainwatch-launch"
