@@ -86,13 +86,15 @@ def hold_lines(hold: Hold, run_dir: str, rank: int) -> list[str]:
     end = "kill -TERM %d   (in the container)" % os.getpid()
     left = duration(hold.seconds)
     lines = ["held     until %s (%s); its GPUs are held too, and still paid for" % (clock(hold.until), left)]
+    ways = [end]
     if run_dir:
         where = shlex.quote(run_dir)
         lines.append("look in  trainwatch %s   (then s opens a shell here)" % where)
-        lines.append("end it   trainwatch hold %s --rank %d --release" % (where, rank))
-        lines.append("     or  %s" % end)
-    else:
-        lines.append("end it   %s" % end)
+        ways.insert(0, "trainwatch hold %s --rank %d --release" % (where, rank))
+    if os.isatty(0):
+        ways.append("Ctrl-C here")
+    lines.append("end it   %s" % ways[0])
+    lines += ["     or  %s" % way for way in ways[1:]]
     return lines
 
 

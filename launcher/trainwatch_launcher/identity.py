@@ -195,6 +195,17 @@ def run_id(options: Options, identity: Identity, environ: Mapping[str, str]) -> 
     return safe_name("%s-%s-%d" % (stamp, identity.host.split(".")[0], os.getpid())), "clock"
 
 
+def doubts(identity: Identity) -> list[str]:
+    """What looks wrong about who we seem to be, a sentence each."""
+    found = []
+    size = identity.world_size
+    if size is not None and identity.rank >= size:
+        found.append("rank %d of %d ranks: ranks count from 0" % (identity.rank, size))
+    if (size or 1) > 1 and identity.sources.get("run_id") == "clock":
+        found.append("nothing names this job, so each of its workers makes a run of its own: give all --run-id NAME")
+    return found
+
+
 def job_of_pod(host: str) -> str:
     """The job's name in a pod's name: `NAME-3`, `NAME-worker-3`, `NAME-master-0`; empty when it has no such form."""
     parts = host.split(".")[0].split("-")

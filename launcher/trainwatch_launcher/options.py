@@ -172,7 +172,7 @@ OPTIONS = {
     HOLD: [
         Option(
             "--hold", "hold", parse_duration, "SECONDS",
-            "keep a failed container this long for debugging; 0: not (default 10000)",
+            "keep a failed container this long for debugging, like 90s, 10m, 2h; 0: not (default 10000)",
             "TRAINWATCH_HOLD",
         ),
         Option(

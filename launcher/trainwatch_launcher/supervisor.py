@@ -17,7 +17,7 @@ from trainwatch_launcher.ending import Outcome, end
 from trainwatch_launcher.facts import start_facts
 from trainwatch_launcher.guardian import Guardian
 from trainwatch_launcher.hold import duration
-from trainwatch_launcher.identity import JOB_VARIABLE, job_of
+from trainwatch_launcher.identity import JOB_VARIABLE, doubts, job_of
 from trainwatch_launcher.lines import LineCounter
 from trainwatch_launcher.output import STUCK, Pump
 from trainwatch_launcher.terminal import Lent, Pty
@@ -52,6 +52,8 @@ class Supervisor:
         self.recorder.start()
         attempt = self.recorder.wait_ready(PATIENCE)
         self._explain_missing(attempt)
+        for doubt in doubts(self.worker.identity):
+            self.worker.warn("WARNING: %s", doubt)
         child.become_subreaper()
         try:
             reader = self._spawn(attempt)

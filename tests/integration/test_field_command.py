@@ -103,7 +103,8 @@ def test_kill_1_inside_the_container_ends_the_hold_at_once_with_the_original_cod
 
     inside = children_of(launched.process.pid)[0]
     enter = ["nsenter", *(["--user", "--preserve-credentials"] if unprivileged else []), "--pid", "--mount"]
-    subprocess.run([*enter, f"--target={inside}", "kill", "1"], check=True)
+    # the namespace may end, and take `kill` with it, before that has returned
+    subprocess.run([*enter, f"--target={inside}", "kill", "1"], check=False)
     assert launched.wait(timeout=10).code == 3
     assert launched.events("release")[0].text("why") == "signal"
     assert launched.events("end")[0].integer("code") == 3

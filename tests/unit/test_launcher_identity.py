@@ -4,7 +4,7 @@ from __future__ import annotations
 import pytest
 
 from trainwatch_launcher import identity as subject
-from trainwatch_launcher.identity import discover, job_of_pod, safe_name
+from trainwatch_launcher.identity import discover, doubts, job_of_pod, safe_name
 from trainwatch_launcher.options import parse
 
 TORCHRUN = {"TORCHELASTIC_RUN_ID": "job7", "RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "GROUP_RANK": "2"}
@@ -72,6 +72,13 @@ def test_all_workers_of_a_job_come_to_the_same_run_id(environ, host, run_id, mon
 
 def test_a_run_directory_given_as_such_names_the_run():
     assert who(SLURM, "--run-dir=/data/runs/llama-7b/").run_id == "llama-7b"
+
+
+def test_a_job_without_a_name_and_a_rank_beyond_the_world_are_doubted():
+    assert doubts(who({})) == []
+    assert doubts(who({"RANK": "0", "WORLD_SIZE": "2"}, "--run-id=x")) == []
+    assert "--run-id" in doubts(who({"RANK": "0", "WORLD_SIZE": "2"}))[0]
+    assert "count from 0" in doubts(who({"RANK": "2", "WORLD_SIZE": "2"}, "--run-id=x"))[0]
 
 
 def test_without_any_job_the_clock_names_the_run():
