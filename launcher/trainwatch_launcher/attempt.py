@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 DEFAULT_ROOT = "runs"
 COPY_SIZE = 1 << 20
+LONGEST_COMMAND = 32 << 10
 ATTEMPT_VARIABLE = "TRAINWATCH_ATTEMPT_DIR"
 """Set for the command: by it a nested launcher finds the attempt that it belongs to."""
 
@@ -83,8 +84,16 @@ def place_of(options: Options, identity: Identity, environ: Mapping[str, str]) -
         rank_dir = os.path.join(container, paths.local_name(identity.local_rank or 0))
         return Place(run_of(container), rank_dir, options.share_group, True)
     run_dir = options.run_dir or os.path.join(options.root or DEFAULT_ROOT, identity.run_id)
-    run_dir = os.path.abspath(run_dir)
+    run_dir = absolute(run_dir)
     return Place(run_dir, os.path.join(run_dir, paths.rank_name(identity.rank)), options.share_group, False)
+
+
+def absolute(path: str) -> str:
+    """The path from the root on; as it is when the working directory was deleted, so that using it fails later."""
+    try:
+        return os.path.abspath(path)
+    except OSError:
+        return path
 
 
 def claim(place: Place, identity: Identity, options: Options) -> Attempt:
@@ -118,10 +127,20 @@ def write_run_info(place: Place, identity: Identity, options: Options) -> None:
         run_id=identity.run_id,
         created=time.time(),
         world_size=identity.world_size,
-        command=options.command,
+        command=shortened(options.command),
         launcher_version=__version__,
     )
     create_once(path, info, place.file_mode)
+
+
+def shortened(command: list[str]) -> list[str]:
+    """A command that a small file can hold: all of it, or its first words."""
+    size = 0
+    for number, word in enumerate(command):
+        size += len(word) + 3
+        if size > LONGEST_COMMAND:
+            return [*command[:number], "..."]
+    return command
 
 
 def restore(attempt: Attempt, place: Place) -> None:
@@ -136,15 +155,22 @@ def restore(attempt: Attempt, place: Place) -> None:
 
 
 def copy_to(path: str, source: int, mode: int) -> int:
-    """A new file with all the bytes of an open one, opened for appending; its descriptor. Raises OSError."""
+    """The file of this name, opened for appending, with all the bytes of an open one if it is new; its descriptor.
+
+    It has some already when its file system came back after the open one had lost its own. Raises OSError.
+    """
     target = open_append(path, mode)
     position = 0
-    while True:
-        data = os.pread(source, COPY_SIZE, position)
+    while os.fstat(target).st_size == position:
+        try:
+            data = os.pread(source, COPY_SIZE, position)
+        except OSError:
+            break  # nothing to be had from the lost file
         if not data:
-            return target
+            break
         write_all(target, data)
         position += len(data)
+    return target
 
 
 def clock_offset(attempt: Attempt) -> float | None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 import os
 from collections import deque
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable
-
-MEMORY = 64 << 20
-"""Bytes that a backlog holds in memory."""
+MEMORY = 48 << 20
+"""Bytes that a backlog holds in memory; with what surrounds them less than 64 MiB."""
 PIECE = 128 << 10
 """Small chunks are joined up to this size: a line each would cost more in bookkeeping than in bytes."""
+
+LOCAL_DISKS = frozenset(("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "overlay", "f2fs", "jfs", "bcachefs"))
 
 
 class Piece:
@@ -24,18 +22,29 @@ class Piece:
 class Backlog:
     """A queue of bytes with their offsets in the stream. Not thread-safe: its sink's lock guards it.
 
-    `open_spool()` gives a descriptor for at most `spool_max` bytes, or -1 when there is no place for one.
+    It grows beyond `memory` when it was given a spool in time: `wants_spool` says when it should get one.
     """
 
-    def __init__(self, memory: int = MEMORY, spool_max: int = 0, open_spool: Callable[[], int] | None = None) -> None:
+    def __init__(self, memory: int = MEMORY, spool_max: int = 0) -> None:
         self.size = 0
         """Bytes in it."""
-        self._memory, self._spool_max, self._open_spool = memory, spool_max, open_spool
+        self._memory, self._spool_max = memory, spool_max
         self._pieces: deque[Piece] = deque()
         self._in_memory = 0
         self._spool = -1
         self._spooled = 0
         self._spool_end = 0
+
+    @property
+    def wants_spool(self) -> bool:
+        """Whether memory is filling and there is no spool yet."""
+        return self._spool < 0 < self._spool_max and self._in_memory > self._memory // 2
+
+    def give_spool(self, fd: int) -> None:
+        """Take a file to spool to; a negative one says that there is none to be had."""
+        self._spool = fd
+        if fd < 0:
+            self._spool_max = 0
 
     def __bool__(self) -> bool:
         return bool(self._pieces)
@@ -44,7 +53,7 @@ class Backlog:
         """Whether so many bytes fit."""
         if not self._spooled and self._in_memory + length <= self._memory:
             return True
-        return self._open_spool is not None and self._spool_end + length <= self._spool_max
+        return self._spool >= 0 and self._spool_end + length <= self._spool_max
 
     def append(self, offset: int, data: bytes) -> bool:
         """Put bytes at the end; False when they do not fit."""
@@ -107,11 +116,6 @@ class Backlog:
         self._in_memory += len(data)
 
     def _append_spooled(self, offset: int, data: bytes) -> bool:
-        if self._spool < 0:
-            self._spool = self._open_spool() if self._open_spool is not None else -1
-        if self._spool < 0:
-            self._open_spool = None
-            return False
         try:
             written = os.pwrite(self._spool, data, self._spool_end)
         except OSError:
@@ -129,19 +133,20 @@ class Backlog:
         return True
 
     def _drop_spool(self) -> None:
-        self._spool_end = 0
-        if self._spool >= 0:
-            os.close(self._spool)
-            self._spool = -1
+        """Nothing is spooled any more: free the disk, but keep the file for the next time."""
+        if self._spool_end:
+            self._spool_end = 0
+            os.ftruncate(self._spool, 0)
 
 
 def open_spool() -> int:
     """A file without a name on a local disk: nothing is left behind, whatever happens to us. -1 when there is no place.
 
-    Not in a file system that lives in memory: the container's limit counts that, and the training would pay for it.
+    Not in a file system that lives in memory: the container's limit counts that, and the training would pay for it. Not
+    on a network: what hangs may be that network. May take as long as a directory's file system does.
     """
     for directory in (os.environ.get("TMPDIR", ""), "/tmp", "/var/tmp"):
-        if not os.path.isdir(directory) or in_memory(directory):
+        if not os.path.isabs(directory) or not is_local_disk(directory):
             continue
         try:
             return os.open(directory, os.O_RDWR | os.O_TMPFILE | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -150,16 +155,19 @@ def open_spool() -> int:
     return -1
 
 
-def in_memory(directory: str) -> bool:
-    """Whether a directory lies in a tmpfs or ramfs, by its device's line in /proc/self/mountinfo (proc(5))."""
+def is_local_disk(directory: str) -> bool:
+    """Whether a directory lies on a disk of this machine, by its mount's type in /proc/self/mountinfo (proc(5)).
+
+    Decided by the longest mount point above it, because asking a hung file system about itself hangs.
+    """
+    best, kind = "", ""
     try:
-        device = os.stat(directory).st_dev
-        name = "%d:%d" % (os.major(device), os.minor(device))
         with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as file:
             for line in file:
-                mount, _, kind = line.partition(" - ")
-                if mount.split()[2] == name:
-                    return kind.split()[0] in ("tmpfs", "ramfs")
+                mount, _, rest = line.partition(" - ")
+                point = mount.split()[4]
+                if len(point) >= len(best) and (directory + "/").startswith(point.rstrip("/") + "/"):
+                    best, kind = point, rest.split()[0]
     except (OSError, IndexError):
-        pass
-    return False
+        return False
+    return kind in LOCAL_DISKS

@@ -16,14 +16,15 @@ NOT_EXECUTABLE = 126
 PIPE_SIZE = 1 << 20
 F_SETPIPE_SZ = 1031  # linux/fcntl.h; Python names it only since 3.10
 PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+M_ARENA_MAX = -8  # malloc.h
 
 
 class SpawnError(Exception):
-    """The command could not be started; `code` is what a shell would exit with."""
+    """The command could not be started; `code` is what a shell would exit with, `errno` why exec failed, if it did."""
 
-    def __init__(self, message: str, code: int) -> None:
+    def __init__(self, message: str, code: int, errno: int = 0) -> None:
         super().__init__(message)
-        self.code = code
+        self.code, self.errno = code, errno
 
 
 class Exit:
@@ -84,10 +85,13 @@ def spawn(argv: list[bytes], env: dict[bytes, bytes], output: int | str, mask: I
     try:
         return os.posix_spawn(path, argv, env, **options)
     except OSError as error:
-        if error.errno == errno.ENOEXEC:
-            # a script without #!: every shell runs it by /bin/sh
-            return os.posix_spawn(b"/bin/sh", [b"sh", path, *argv[1:]], env, **options)
-        raise SpawnError(explain(argv[0], path, error), code_of(error)) from None
+        if error.errno != errno.ENOEXEC:
+            raise SpawnError(explain(argv[0], path, error), code_of(error), error.errno or 0) from None
+    try:
+        # a script without #!: every shell runs it by /bin/sh
+        return os.posix_spawn(b"/bin/sh", [b"sh", path, *argv[1:]], env, **options)
+    except OSError as error:
+        raise SpawnError("%s: no #! line, and /bin/sh: %s" % (shown(path), error.strerror), NOT_EXECUTABLE) from None
 
 
 def find(name: bytes, env: dict[bytes, bytes]) -> bytes:
@@ -133,20 +137,21 @@ def shown(name: bytes) -> str:
     return name.decode("utf-8", "replace")
 
 
-def become_subreaper() -> bool:
-    """Make orphans of the command ours, so that they can be waited for and cleaned up; PID 1 has them anyway.
+def settle_in() -> None:
+    """Prepare this process: adopt the command's orphans, and keep memory small. Before any thread starts.
 
-    Before the command starts: a short one may leave an orphan within a millisecond. prctl(2) has no name in the
-    standard library, hence ctypes.
+    As a child subreaper we can wait for orphans and clean them up; PID 1 has them anyway. One malloc arena instead of
+    one a thread saves megabytes (mallopt(3)). Neither has a name in the standard library, hence ctypes.
     """
-    if os.getpid() == 1:
-        return True
     try:
         import ctypes
 
-        return bool(ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+        libc = ctypes.CDLL(None, use_errno=True)
+        if os.getpid() != 1:
+            libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        libc.mallopt(M_ARENA_MAX, 1)
     except (ImportError, OSError, AttributeError):
-        return False
+        pass  # orphans go to another, memory is larger: nothing that a training needs
 
 
 def reap() -> dict[int, Exit | None]:
@@ -180,20 +185,25 @@ def alive_in(group: int) -> bool:
     """Whether a process of the group still runs. Zombies do not count: killpg(2) would find them."""
     if not send(group, 0):
         return False
-    return any(process.group == group for process in processes())
+    everyone = processes()
+    return not everyone or any(process.group == group for process in everyone)
 
 
 class Process:
     """A line of /proc/PID/stat (proc(5)), as far as we need it."""
 
-    def __init__(self, pid: int, name: str, parent: int, group: int) -> None:
-        self.pid, self.name, self.parent, self.group = pid, name, parent, group
+    def __init__(self, pid: int, name: str, state: str, parent: int, group: int) -> None:
+        self.pid, self.name, self.state, self.parent, self.group = pid, name, state, parent, group
 
 
 def processes() -> list[Process]:
     """All processes that still run; zombies and the dead are left out."""
     found = []
-    for entry in os.listdir("/proc"):
+    try:
+        entries = os.listdir("/proc")
+    except OSError:
+        return []  # a chroot without /proc: nothing can be known
+    for entry in entries:
         if not entry.isdigit():
             continue
         try:
@@ -207,12 +217,12 @@ def processes() -> list[Process]:
         if len(fields) < 3 or fields[0] in (b"Z", b"X", b"x"):
             continue
         name = head.partition(b"(")[2].decode("utf-8", "replace")
-        found.append(Process(int(entry), name, int(fields[1]), int(fields[2])))
+        found.append(Process(int(entry), name, fields[0].decode(), int(fields[1]), int(fields[2])))
     return found
 
 
-def left_behind(group: int) -> list[Process]:
-    """What still runs of the command after its end: its process group, and all our descendants (we reap orphans)."""
+def descendants(group: int) -> list[Process]:
+    """A process group, and all our descendants: we adopt orphans."""
     everyone = processes()
     ours: set[int] = {os.getpid()}
     grown = True
@@ -221,6 +231,17 @@ def left_behind(group: int) -> list[Process]:
         ours |= more
         grown = bool(more)
     return [p for p in everyone if p.pid != os.getpid() and (p.group == group or p.pid in ours)]
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process that we started does not exist any more, although we never collected it."""
+    try:
+        os.kill(pid, 0)
+        return False
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
 
 
 def kill_each(pids: Iterable[int], number: int) -> None:

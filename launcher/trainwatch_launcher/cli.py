@@ -42,19 +42,35 @@ def launch(arguments: list[str]) -> int:
         os.write(2, ("trainwatch-launch: %s\n" % error).encode("utf-8", "backslashreplace"))
         return USAGE_ERROR
 
-    from trainwatch_launcher.attempt import place_of
-    from trainwatch_launcher.supervisor import Supervisor
-    from trainwatch_launcher.worker import Worker
+    from trainwatch_launcher import rescue
 
-    identity = discover(options, environ)
-    worker = Worker(options, identity, place_of(options, identity, environ), taken)
-    if 1 in closed:
-        worker.console.abandon("standard output was closed")
-    supervisor = Supervisor(worker)
+    supervisor = None
     try:
+        from trainwatch_launcher.attempt import place_of
+        from trainwatch_launcher.supervisor import Supervisor
+        from trainwatch_launcher.worker import Worker
+
+        child.settle_in()
+        identity = discover(options, environ)
+        worker = Worker(options, identity, place_of(options, identity, environ), taken)
+        if 1 in closed:
+            worker.console.abandon("standard output was closed")
+        supervisor = Supervisor(worker)
         return supervisor.run()
-    except Exception:  # noqa: BLE001 - whatever goes wrong in here, the training runs on and its code is returned
-        return supervisor.rescue()
+    except Exception as error:  # noqa: BLE001 - whatever goes wrong in here, the training runs and its code is returned
+        if supervisor is None or not supervisor.pid:
+            return rescue.become(options.command, taken, str(error) or repr(error))
+        return rescue.see_through(supervisor, traceback_of(error))
+
+
+def traceback_of(error: Exception) -> str:
+    """A fault of ours for a report; without the traceback when even that fails."""
+    try:
+        import traceback
+
+        return "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    except Exception:  # noqa: BLE001 - our files may have been replaced meanwhile
+        return repr(error)
 
 
 def print_out(text: str) -> int:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 MAX_SIZE = 64 << 10
 SUFFIX = ".json"
+SETTLED = 3.0
+"""Seconds after which an unchanged time stamp means an unchanged directory."""
 
 
 class ControlBox:
@@ -31,14 +33,18 @@ class ControlBox:
         self._directory = directory
         self._share_group = share_group
         self._seen_mtime = -1
+        self._seen = 0.0
 
     def take(self) -> list[Request]:
         """New requests, each removed from the directory. Files that cannot be trusted are removed unread.
 
-        One stat(2) when nothing has come. Raises OSError when the directory cannot be read.
+        One stat(2) when nothing has come for a while: a time stamp may be a second coarse, so that a change soon after
+        another does not show. Raises OSError when the directory cannot be read.
         """
-        mtime = os.stat(self._directory).st_mtime_ns
-        if mtime == self._seen_mtime:
+        mtime, now = os.stat(self._directory).st_mtime_ns, time.monotonic()
+        if mtime != self._seen_mtime:
+            self._seen_mtime, self._seen = mtime, now
+        elif now - self._seen > SETTLED:
             return []
         requests = []
         for name in sorted(os.listdir(self._directory)):
@@ -46,11 +52,12 @@ class ControlBox:
                 continue
             path = os.path.join(self._directory, name)
             request = self._read(path)
-            os.unlink(path)
+            try:
+                os.unlink(path)
+            except OSError:
+                continue  # a directory of such a name, or a request that we could not remove and would obey again
             if request is not None:
                 requests.append(request)
-        if not requests:
-            self._seen_mtime = mtime  # our own unlinks change it: look once more after taking something
         return requests
 
     def _read(self, path: str) -> Request | None:
@@ -110,7 +117,7 @@ def extend(request: Request, hold: Hold, worker: Worker) -> str:
     """Move a hold's deadline."""
     if not request.seconds or request.seconds < 0:
         return "extend needs a number of seconds above 0"
-    until = hold.extend(request.seconds, time.time())
+    until = hold.extend(request.seconds, time.time(), time.monotonic())
     worker.recorder.event("hold-extended", until=until, by=request.by)
     worker.recorder.update(hold_until=until)
     return "done"

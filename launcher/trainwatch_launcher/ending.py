@@ -46,7 +46,7 @@ def end(worker: Worker, outcome: Outcome) -> int:
     hold = None
     # after a stop request the platform's grace period runs, and a nested launcher leaves holding to its container's
     if worker.options.holds(code) and not outcome.stop_asked and not worker.place.nested:
-        hold = Hold(worker.options.hold, code, time.time())
+        hold = Hold(worker.options.hold, code, time.time(), time.monotonic())
     if code:
         sync_log(worker)
         worker.console.settle(1.0)
@@ -100,8 +100,8 @@ def sync_log(worker: Worker) -> None:
             pass  # the sink says what it could not write
         synced.set()
 
-    threading.Thread(target=sync, daemon=True).start()
-    synced.wait(PATIENCE)
+    if worker.helpers.run(sync):
+        synced.wait(PATIENCE)
 
 
 def failure_text(worker: Worker, outcome: Outcome, hold: Hold | None) -> str:
@@ -130,7 +130,7 @@ def keep(worker: Worker, hold: Hold) -> None:
         return False  # nobody is left to forward a signal to
 
     while not hold.why:
-        info = signal.sigtimedwait(worker.taken.numbers, min(1.0, max(0.0, hold.until - time.time())))
+        info = signal.sigtimedwait(worker.taken.numbers, min(1.0, hold.left(time.monotonic())))
         child.reap()
         if info is not None and info.si_signo != signal.SIGCHLD:
             name, sender = signals.name_of(info.si_signo), signals.sender_of(info)
@@ -139,7 +139,7 @@ def keep(worker: Worker, hold: Hold) -> None:
                 hold.release("signal", name)
         while requests:
             answer(requests.popleft(), refuse, hold, worker)
-        reminder = hold.tick(time.time())
+        reminder = hold.tick(time.time(), time.monotonic())
         if reminder:
             worker.say("%s", reminder)
     recorder.event("release", why=hold.why, by=hold.by)

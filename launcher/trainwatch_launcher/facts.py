@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 import sys
 
+from trainwatch_launcher.attempt import shortened
 from trainwatch_launcher.version import __version__
 
 TYPE_CHECKING = False
@@ -17,7 +18,7 @@ def start_facts(worker: Worker, pid: int | None) -> dict[str, Any]:
     """The facts of the `start` event; nothing of the environment but a few names that a scheduler gave."""
     who, recorder = worker.identity, worker.recorder
     return {
-        "argv": worker.options.command,
+        "argv": shortened(worker.options.command),
         "cwd": current_directory(),
         "pid": pid,
         "launcher_pid": os.getpid(),

@@ -13,22 +13,31 @@ LONGEST = 30 * 86400.0
 
 
 class Hold:
-    """The state of one hold. Times are Unix seconds; nothing here waits."""
+    """The state of one hold. Nothing here waits.
 
-    def __init__(self, seconds: float, code: int, now: float) -> None:
+    Lengths are measured by the monotonic clock (`tick`), so that a clock that is set does not end or stretch the hold;
+    `until` is the deadline in Unix seconds, for people.
+    """
+
+    def __init__(self, seconds: float, code: int, now: float, tick: float) -> None:
         self.code = code
         self.seconds = seconds
         self.until = now + seconds
         self.why = ""
         """What ended it: `deadline`, `command` or `signal`; empty while it lasts."""
         self.by = ""
-        self._started = now
-        self._remind_at = self._next_reminder(now)
+        self._deadline = tick + seconds
+        self._remind_at = self._next_reminder(tick)
 
-    def extend(self, seconds: float, now: float) -> float:
-        """Move the deadline later, at most to LONGEST from now; the new deadline."""
-        self.until = min(max(self.until, now) + seconds, now + LONGEST)
-        self._remind_at = self._next_reminder(now)
+    def left(self, tick: float) -> float:
+        """Seconds until the deadline."""
+        return max(0.0, self._deadline - tick)
+
+    def extend(self, seconds: float, now: float, tick: float) -> float:
+        """Move the deadline later, at most to LONGEST from now; the new deadline in Unix seconds."""
+        self._deadline = min(max(self._deadline, tick) + seconds, tick + LONGEST)
+        self.until = now + self._deadline - tick
+        self._remind_at = self._next_reminder(tick)
         return self.until
 
     def release(self, why: str, by: str = "") -> None:
@@ -36,21 +45,22 @@ class Hold:
         if not self.why:
             self.why, self.by = why, by
 
-    def tick(self, now: float) -> str | None:
+    def tick(self, now: float, tick: float) -> str | None:
         """Let time pass: the deadline may end the hold, and a reminder may be due (returned)."""
-        if now >= self.until:
+        left = self.left(tick)
+        if left <= 0:
             self.release("deadline")
             return None
-        if now < self._remind_at:
+        if tick < self._remind_at:
             return None
-        self._remind_at = self._next_reminder(now)
-        return "held, %s left (until %s); then exit %d" % (duration(self.until - now), clock(self.until), self.code)
+        self._remind_at = self._next_reminder(tick)
+        return "held, %s left (until %s); then exit %d" % (duration(left), clock(now + left), self.code)
 
-    def _next_reminder(self, now: float) -> float:
+    def _next_reminder(self, tick: float) -> float:
         """Every ten minutes, and once in the last minute."""
-        regular = now + REMIND_EVERY
-        last = self.until - LAST_REMINDER
-        return last if now < last < regular else regular
+        regular = tick + REMIND_EVERY
+        last = self._deadline - LAST_REMINDER
+        return last if tick < last < regular else regular
 
 
 def banner(

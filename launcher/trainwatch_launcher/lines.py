@@ -20,7 +20,7 @@ INTERVAL = 0.1
 """Shortest time between two index records, in seconds."""
 FLOOD = 64 << 10
 """A chunk of this many bytes shows that output comes faster than we read."""
-SLICE = 1 << 20
+SLICE = 256 << 10
 MAX_RECORDS = 100_000
 """Index records kept while they cannot be written: some hours of steady output."""
 
@@ -43,19 +43,17 @@ class LineCounter:
         self._records: deque[tuple[float, int, int]] = deque(maxlen=MAX_RECORDS)
         self._recorded = 0.0
 
-    def note(self, now: float, data: bytes) -> None:
-        """A chunk came at `now` (Unix seconds)."""
+    def note(self, now: float, data: bytes, lost: int = 0) -> None:
+        """A chunk came at `now` (Unix seconds); so many bytes before it never came to the log."""
         with self._lock:
-            behind = self.counted < self.size
+            behind = lost > 0 or self.counted < self.size
             if not self._recorded <= now < self._recorded + INTERVAL:
                 self._recorded = now
-                self._records.append((now, self.size, LINE_UNKNOWN if behind else self.lines))
+                self._records.append((now, self.size - lost, LINE_UNKNOWN if behind else self.lines))
             self.size += len(data)
-            if behind or len(data) >= FLOOD:
-                return
-        # only the recorder counts while we are behind, and only we do while we are not
-        self.lines += data.count(b"\n")
-        self.counted = self.size
+            if not behind and len(data) < FLOOD:
+                self.lines += data.count(b"\n")
+                self.counted = self.size
 
     def catch_up(self, seconds: float) -> bool:
         """Count what was left, for so long at most; whether all is counted."""

@@ -17,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Sequence
 
+    from trainwatch_launcher.helpers import Helpers
     from trainwatch_launcher.lines import LineCounter
     from trainwatch_launcher.sink import Sink
 
@@ -44,17 +45,19 @@ class Pump:
         transforms: Sequence[Callable[[bytes], bytes] | None],
         on_phase: Callable[[float, str, int], None],
         on_end: Callable[[], None],
+        helpers: Helpers,
     ) -> None:
         self.lines = lines
         self.last_output: float | None = None
         self.tail = b""
         """The newest bytes, for the status's last line."""
-        self.ended = False
+        self.started = self.ended = False
         self.scanner_fault = ""
         """Why phases are no longer looked for, empty when all is well."""
-        self._fd = fd
+        self.fd = fd
         self._sinks = list(sinks)
         self._transforms = list(transforms)
+        self._helpers = helpers
         self._on_phase = on_phase
         self._on_end = on_end
         self._scanner = PhaseScanner()
@@ -71,7 +74,9 @@ class Pump:
 
     def start(self) -> None:
         """Begin to copy."""
-        threading.Thread(target=self._run, args=(0, b"", 0), daemon=True).start()
+        self.started = self._helpers.run(lambda: self._run(0, b"", 0))
+        if not self.started:
+            raise RuntimeError("no thread for the output")
 
     def stop(self) -> None:
         """Take what is in the pipe now and end, although somebody still holds its other side open."""
@@ -84,11 +89,12 @@ class Pump:
             if self._busy is None or time.monotonic() - self._busy[1] < STUCK:
                 return
             sink, _, data = self._busy
+            generation = self._generation + 1
+            if not self._helpers.run(lambda: self._run(generation, data, sink + 1)):
+                return  # no thread to be had: the command waits for this file, as it would without us
             self._busy = None
-            self._generation += 1
+            self._generation = generation
             self._sinks[sink].take_over()
-            arguments = (self._generation, data, sink + 1)
-        threading.Thread(target=self._run, args=arguments, daemon=True).start()
 
     def _run(self, generation: int, data: bytes, first: int) -> None:
         while True:
@@ -111,7 +117,7 @@ class Pump:
                 if self._last_reads < 0:
                     return b""
             try:
-                return os.read(self._fd, CHUNK)
+                return os.read(self.fd, CHUNK)
             except BlockingIOError:
                 if self._stopping:
                     return b""
@@ -122,7 +128,7 @@ class Pump:
     def _note(self, data: bytes) -> None:
         """Keep account of a chunk before it is passed on."""
         now = time.time()
-        self.lines.note(now, data)
+        self.lines.note(now, data, self._sinks[0].lost_bytes)
         self.tail = data[-TAIL:] if len(data) >= TAIL else (self.tail + data)[-TAIL:]
         self.last_output = now
         self._find_phases(now, data)

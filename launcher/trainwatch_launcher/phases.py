@@ -61,6 +61,8 @@ class PhaseScanner:
         """The end of the unfinished last line, at most LOOK_BACK + LOOK_AHEAD bytes."""
         self._pending = False
         """The tail holds a marker whose line is not complete."""
+        self._looked = 0
+        """Markers before this offset have been looked at."""
 
     def feed(self, data: bytes) -> list[tuple[int, str]]:
         """Phases whose line was completed by this chunk, as (offset of the line's first byte, name)."""
@@ -84,7 +86,7 @@ class PhaseScanner:
         """Look at each line of `text`, which begins at offset `base` of the stream, that holds a marker."""
         found: list[tuple[int, str]] = []
         self._pending = False
-        marker = text.find(MARKER)
+        marker = text.find(MARKER, max(0, self._looked - base))
         while marker >= 0:
             start = max(text.rfind(b"\n", 0, marker), text.rfind(b"\r", 0, marker)) + 1
             end = line_end(text, marker)
@@ -94,6 +96,7 @@ class PhaseScanner:
             name = phase_in(text[max(start, marker - LOOK_BACK) : end])
             if name is not None:
                 found.append((base + start if start else self._line, name))
+            self._looked = base + end
             marker = text.find(MARKER, end)
         return found
 

@@ -23,19 +23,22 @@ if TYPE_CHECKING:
     from typing import Any, Callable
 
     from trainwatch_launcher.attempt import Attempt, Place
+    from trainwatch_launcher.helpers import Helpers
     from trainwatch_launcher.output import Pump
     from trainwatch_launcher.rundir.records import Event, Request
 
 TICK = 1.0
 """Seconds between two looks at what changed."""
-MAX_EVENTS = 10_000
-"""Events kept in memory while they cannot be written."""
+UNBOUNDED = frozenset(("phase", "signal", "warning", "recovered"))
+"""Events that a command or its surroundings can make without end."""
+MANY = 10_000
+"""So many of those are recorded as they come; after that one a second."""
 
 
 class Recorder:
     """Writes events, status, index; takes requests. All public methods return at once unless they say otherwise.
 
-    `on_removed(attempt)` is called when the attempt's deleted files were made again, all but the log.
+    `on_removed(attempt)` is called when the log must be made again, `on_failure(why)` when there will be no attempt.
     `claim()` makes the attempt (it may hang or raise OSError), `on_request` and `on_trouble(message)` are called from
     the recorder's thread, the latter with an empty message when all is well again.
     """
@@ -49,6 +52,8 @@ class Recorder:
         on_request: Callable[[Request], None],
         on_trouble: Callable[[str], None],
         on_removed: Callable[[Attempt], None],
+        on_failure: Callable[[str], None],
+        helpers: Helpers,
     ) -> None:
         self.attempt: Attempt | None = None
         self.failure = ""
@@ -58,11 +63,13 @@ class Recorder:
         self.pump: Pump | None = None
         self._place, self._claim = place, claim
         self._on_attempt, self._on_request, self._on_trouble = on_attempt, on_request, on_trouble
-        self._on_removed = on_removed
+        self._on_removed, self._on_failure, self._helpers = on_removed, on_failure, helpers
         self._status = status
         self._changed = True
         self._written = 0.0
-        self._events: deque[Event] = deque(maxlen=MAX_EVENTS)
+        self._events: deque[Event] = deque()
+        self._many = self._left_out = 0
+        self._last_of_many = 0
         self._lock = threading.Lock()
         self._wake = threading.Condition(self._lock)
         self._ready = threading.Event()
@@ -74,7 +81,8 @@ class Recorder:
 
     def start(self) -> None:
         """Begin: make the attempt, then write until `close`."""
-        threading.Thread(target=self._run, daemon=True).start()
+        if not self._helpers.run(self._run):
+            self._fail("no thread can be started: the container's limit on processes is reached")
 
     def wait_ready(self, seconds: float) -> Attempt | None:
         """Wait at most so long for the attempt; None when it failed or is not there yet."""
@@ -86,10 +94,26 @@ class Recorder:
         self.event_at(time.time(), kind, **facts)
 
     def event_at(self, when: float, kind: str, /, **facts: Any) -> None:
-        """Record an event that happened at `when` (Unix seconds)."""
+        """Record an event that happened at `when` (Unix seconds).
+
+        Of those that a command can make by the thousand only so many are kept; how many were left out is said.
+        """
         with self._lock:
+            if kind in UNBOUNDED and self._too_many(when):
+                self._left_out += 1
+                return
             self._events.append(event(kind, when, **facts))
             self._wake.notify()
+
+    def _too_many(self, when: float) -> bool:
+        """After MANY of them, one a second. The lock is held."""
+        self._many += 1
+        if self._many <= MANY:
+            return False
+        if int(when) == self._last_of_many:
+            return True
+        self._last_of_many = int(when)
+        return False
 
     def update(self, **changes: Any) -> None:
         """Change fields of the status; it is written with the next tick."""
@@ -114,9 +138,7 @@ class Recorder:
         try:
             attempt = self._claim()
         except OSError as error:
-            self.failure = error.strerror or str(error)
-            self._ready.set()
-            self._done.set()
+            self._fail(error.strerror or str(error))
             return
         self.attempt = attempt
         self.clock_offset = clock_offset(attempt)
@@ -137,12 +159,17 @@ class Recorder:
                 self._busy_since = time.monotonic()
         self._done.set()
 
+    def _fail(self, why: str) -> None:
+        self.failure = why
+        self._on_failure(why)
+        self._ready.set()
+        self._done.set()
+
     def _write_all(self, attempt: Attempt, closing: bool) -> None:
         """One round of writing; trouble in one file does not keep the others from theirs."""
         troubles = []
-        if self._was_removed(attempt):
-            self._restore(attempt)
-        for write in (self._write_events, self._write_index, self._write_status, self._take_requests):
+        steps = (self._check_files, self._write_events, self._write_index, self._write_status, self._take_requests)
+        for write in steps:
             try:
                 write(attempt, closing)
             except OSError as error:
@@ -156,23 +183,26 @@ class Recorder:
             self._trouble = trouble
             self._on_trouble(trouble)
 
-    def _was_removed(self, attempt: Attempt) -> bool:
-        """Whether somebody deleted our files: what is written into them then goes nowhere."""
-        return os.fstat(attempt.events).st_nlink == 0
+    def _check_files(self, attempt: Attempt, closing: bool) -> None:
+        """Make the files again that somebody deleted, or whose file system went away and came back.
 
-    def _restore(self, attempt: Attempt) -> None:
-        """Make the attempt's directory again, with what the deleted files, which we hold open, still have."""
-        try:
+        What is written into a deleted file goes nowhere, but what it had can still be read and is copied.
+        """
+        events_lost, output_lost = is_lost(attempt.events), is_lost(attempt.output)
+        if events_lost:
             restore(attempt, self._place)
             self._events_file = LineWriter(attempt.events)
+            self._changed = True
+            self.event("warning", kind="run-directory", message="its files were gone; they were made again")
+        if output_lost:
             self._on_removed(attempt)
-        except OSError as error:
-            self._on_trouble("%s was deleted and cannot be made again: %s" % (attempt.directory, error.strerror))
-            return
-        self._changed = True
-        self.event("warning", kind="run-directory", message="somebody deleted it; it was made again")
 
     def _write_events(self, attempt: Attempt, closing: bool) -> None:
+        with self._lock:
+            if closing and self._left_out:
+                message = "%d events were left out: they came by the thousand" % self._left_out
+                self._events.appendleft(event("warning", time.time(), kind="events", message=message))
+                self._left_out = 0
         while True:
             with self._lock:
                 if not self._events:
@@ -192,8 +222,12 @@ class Recorder:
         if not records:
             return
         data = b"".join(struct.pack(INDEX_RECORD, *record) for record in records)
+        size = struct.calcsize(INDEX_RECORD)
         try:
-            os.write(attempt.index, data)
+            whole, torn = divmod(os.write(attempt.index, data), size)
+            if torn:  # the disk is full: records must stay aligned for those that come later
+                os.ftruncate(attempt.index, os.fstat(attempt.index).st_size - torn)
+            lines.give_back(records[whole:])
         except OSError:
             lines.give_back(records)
             raise
@@ -245,3 +279,10 @@ class Recorder:
         for request in self._control.take():
             self._on_request(request)
 
+
+def is_lost(fd: int) -> bool:
+    """Whether an open file was deleted, or its file system has forgotten it (FUSE or NFS servers that restarted)."""
+    try:
+        return os.fstat(fd).st_nlink == 0
+    except OSError:
+        return True

@@ -28,6 +28,7 @@ class Taken:
     """Which signals we take, and the mask that the command must inherit."""
 
     def __init__(self) -> None:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # inherited as ignored, it would let the kernel reap our child
         wanted: set[int] = set()
         for number in signal.valid_signals():
             if number not in NOT_OURS and signal.getsignal(number) is not signal.SIG_IGN:

@@ -13,11 +13,13 @@ import select
 import threading
 import time
 
-from trainwatch_launcher.backlog import Backlog
+from trainwatch_launcher.backlog import Backlog, open_spool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable
+
+    from trainwatch_launcher.helpers import Helpers
 
 RETRY = 0.5
 """Seconds between two tries to write to a file that refused."""
@@ -45,7 +47,8 @@ class Sink:
         name: str,
         fd: int,
         report: Callable[[Sink, bool, str], None],
-        terminal_errors: frozenset[int] = GONE,
+        terminal_errors: frozenset[int],
+        helpers: Helpers,
         patient: bool = False,
         backlog: Backlog | None = None,
     ) -> None:
@@ -57,12 +60,16 @@ class Sink:
         """Bytes must go through the backlog: a hint without the lock, the truth with it."""
         self._report = report
         self._terminal_errors = terminal_errors
+        self._helpers = helpers
         self._patient = patient
         self._lock = threading.Lock()
         self._wake = threading.Condition(self._lock)
         self._backlog = backlog if backlog is not None else Backlog()
         self._position = 0
-        self._writing = False
+        self._writing: tuple[int, int] | None = None
+        """The [from, to) of a direct write that goes on now."""
+        self._make: Callable[[int], int] | None = None
+        self._spool_asked = False
         self._draining = False
         self._closing = False
         self._progress = time.monotonic()
@@ -81,7 +88,7 @@ class Sink:
     @property
     def hangs(self) -> bool:
         """Whether a write to the file waits in the kernel, as far as we know."""
-        return self._writing or (self._draining and self.gone)
+        return self._writing is not None or (self._draining and self.gone)
 
     @property
     def behind(self) -> int:
@@ -102,13 +109,15 @@ class Sink:
             if self.queued:
                 self._append(data)
                 return
-            self._writing = True
-            self._position += len(data)  # before the write: bytes that are queued while it hangs come after these
-            end = self._position
-        started = time.monotonic()
+            end = self._position + len(data)
+            self._writing = (self._position, end)
+            self._position = end  # before the write: bytes that are queued while it hangs come after these
+            started = self._progress = time.monotonic()
         rest, error = self._write(data)
         with self._lock:
-            self._writing = False
+            self._writing = None
+            if self.gone:
+                return  # given up meanwhile, and counted as lost
             if rest:
                 self._backlog.push_front(end - len(rest), bytes(rest))
             if rest or time.monotonic() - started > SLOW:
@@ -130,7 +139,7 @@ class Sink:
         """Wait until nothing is left to write, at most so long, and not for a file that hangs."""
         deadline = time.monotonic() + seconds
         with self._lock:
-            while self._backlog and not self.gone and time.monotonic() < min(deadline, self._progress + PATIENCE):
+            while self._is_busy() and time.monotonic() < min(deadline, self._progress + PATIENCE):
                 self._wake.wait(0.05)
 
     def take_over(self) -> None:
@@ -152,23 +161,15 @@ class Sink:
                 self.queued = False
 
     def exchange(self, make: Callable[[int], int]) -> None:
-        """Replace the file: `make(old)` returns the new descriptor, while nobody writes and bytes queue up.
+        """Replace the file soon: `make(old)` returns the new descriptor, in a moment when nobody writes.
 
-        Raises what `make` raises, and OSError when the file is busy for long; then the old file stays.
+        When it raises OSError, the old file stays.
         """
         with self._lock:
+            self._make = make
             self.queued = True
-            deadline = time.monotonic() + PATIENCE
-            while self._writing or self._draining:
-                if time.monotonic() > deadline:
-                    raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
-                self._wake.wait(0.1)
-                self.queued = True
-            self._draining = True
-        try:
-            self.fd = make(self.fd)
-        finally:
-            threading.Thread(target=self.drain, daemon=True).start()
+            if self._writing is None:
+                self._start_drainer()
 
     def abandon(self, why: str) -> None:
         """There will never be a file: drop the backlog and all that comes."""
@@ -182,14 +183,19 @@ class Sink:
         """Write the backlog until it is empty and stays so, then let bytes be written directly again."""
         while True:
             with self._lock:
-                if not self._backlog and not self.gone and not self._closing:
+                make, self._make = self._make, None
+                if make is None and not self._backlog and not self.gone and not self._closing:
                     self._wake.wait(LINGER)
-                if self.gone or not self._backlog:
+                    make, self._make = self._make, None
+                if make is None and (self.gone or not self._backlog):
                     self._draining = False
                     self.queued = self.gone
                     self._wake.notify_all()
                     break
-                data = self._backlog.first()[1]
+                data = self._backlog.first()[1] if self._backlog else b""
+            if make is not None:
+                self._exchange(make)
+                continue
             rest, error = self._write(data)
             with self._lock:
                 if not self.gone:  # else given up meanwhile: the backlog was dropped and counted
@@ -205,19 +211,31 @@ class Sink:
             self._closing = True
             self._wake.notify_all()
 
-    def finish(self, patience: float) -> None:
-        """Wait until all is written, as long as the file takes something every `patience` seconds; then give up.
-
-        What is left then is counted as lost. Call `close` first.
-        """
+    def finished(self, patience: float) -> bool:
+        """Whether all is written, or the file took nothing for `patience` seconds. Call `close` first."""
         with self._lock:
-            while self._backlog and not self.gone and time.monotonic() < self._progress + patience:
-                self._wake.wait(0.05)
-            if self._backlog:
+            return not self._is_busy() or time.monotonic() >= self._progress + patience
+
+    def finish(self) -> None:
+        """Give up what is not written; it counts as lost. Call `close` first, and wait until `finished`."""
+        with self._lock:
+            if self._is_busy():
                 self.gone = self.queued = True
+                if self._writing is not None:
+                    self._lose(*self._writing)
                 self._drop_backlog()
         if self.lost:
             self._report(self, False, "%d bytes were lost" % self.lost_bytes)
+
+    def _is_busy(self) -> bool:
+        """Whether bytes still wait or are on their way. The lock is held."""
+        return not self.gone and (bool(self._backlog) or self._writing is not None)
+
+    def _exchange(self, make: Callable[[int], int]) -> None:
+        try:
+            self.fd = make(self.fd)
+        except OSError as error:
+            self._trouble(os.strerror(error.errno or errno.EIO))
 
     def _append(self, data: bytes) -> None:
         """Queue bytes, or lose them. The lock is held."""
@@ -230,10 +248,19 @@ class Sink:
             and time.monotonic() < self._progress + PATIENCE
         ):
             self._wake.wait(0.1)
+        if self._backlog.wants_spool and not self._spool_asked:
+            self._spool_asked = self._helpers.run(self._open_spool)
         if self.gone or not self._backlog.append(self._position, data):
             self._lose(self._position, self._position + len(data))
         self._position += len(data)
         self._wake.notify_all()
+
+    def _open_spool(self) -> None:
+        """In a thread of its own: the directory for it may hang too."""
+        fd = open_spool()
+        with self._lock:
+            self._backlog.give_spool(fd)
+            self._wake.notify_all()
 
     def _consume(self, count: int) -> None:
         """So many bytes of the backlog were written. The lock is held."""

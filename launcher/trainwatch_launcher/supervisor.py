@@ -5,6 +5,7 @@ voice's. It sleeps in sigtimedwait(2); whoever needs it sends SIGCHLD to the pro
 """
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import time
@@ -29,16 +30,20 @@ if TYPE_CHECKING:
     from trainwatch_launcher.child import Exit
     from trainwatch_launcher.worker import Worker
 
+EXHAUSTED = frozenset((errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE))
+"""Errors that say that this machine or container has nothing more to give."""
+
 
 class Supervisor:
     """Watches over one command. `run` returns what the process exits with."""
 
     def __init__(self, worker: Worker) -> None:
         self.worker, self.options, self.recorder = worker, worker.options, worker.recorder
-        self.cleanup = Cleanup(self.options)
         self.terminal = Lent()
         self.pty: Pty | None = None
+        self.pump: Pump | None = None
         self.guardian: Guardian | None = None
+        self.cleanup: Cleanup | None = None
         self.pid = 0
         self.started = 0.0
         self.exit: Exit | None = None
@@ -48,71 +53,55 @@ class Supervisor:
         self.phases = 0
 
     def run(self) -> int:
-        """Run the command to its end, and hold it if it failed."""
+        """Run the command to its end, and hold it if it failed.
+
+        Raises only before the command was started, or for a fault of ours: see rescue.py.
+        """
         self.recorder.start()
         attempt = self.recorder.wait_ready(PATIENCE)
-        self._explain_missing(attempt)
+        if attempt is None and not self.recorder.failure:
+            place = self.worker.place.run_dir
+            self.worker.warn("WARNING: %s does not answer; the command starts without waiting for it", place)
         for doubt in doubts(self.worker.identity):
             self.worker.warn("WARNING: %s", doubt)
-        child.become_subreaper()
+        env = self._environment(attempt)
+        self.cleanup = Cleanup(self.options, mark_of(env))
         try:
-            reader = self._spawn(attempt)
+            self._spawn(env)
         except child.SpawnError as error:
+            if error.errno in EXHAUSTED:
+                raise  # nothing more can be started here, but we can become the command
             return self._never_started(error)
-        self.started = time.time()
-        self._record_start()
-        pump = self._start_pump(reader)
+        assert self.pump is not None
+        self.pump.start()
         self.guardian = Guardian(self.pid)
-        return end(self.worker, self._wait(pump, self.guardian))
-
-    def rescue(self) -> int:
-        """After a fault of our own: say so, and do the least that is owed: pass signals on, wait, return the code."""
-        try:
-            import traceback
-
-            what = traceback.format_exc()
-        except Exception as error:  # noqa: BLE001 - our files may have been replaced meanwhile; the code is what counts
-            what = repr(error)
-        self.worker.warn("internal error, please report it; the command runs on\n%s", what)
-        if not self.pid:
-            return child.NOT_EXECUTABLE
-        while self.exit is None:
-            info = signal.sigtimedwait(self.worker.taken.numbers, 1.0)
-            if info is not None and info.si_signo != signal.SIGCHLD:
-                child.send(self.pid, info.si_signo)
-            self.exit = child.reap().get(self.pid)
-        if self.guardian is not None:
-            self.guardian.dismiss()
-        self.worker.voice.settle(PATIENCE)
-        return self.exit.code
+        return end(self.worker, self._wait(self.pump, self.guardian, self.cleanup))
 
     # -- starting
 
-    def _explain_missing(self, attempt: Attempt | None) -> None:
-        place, warn = self.worker.place, self.worker.warn
-        if attempt is None and self.recorder.failure:
-            self.worker.log.abandon(self.recorder.failure)
-            warn("WARNING: no run directory: %s: %s", place.run_dir, self.recorder.failure)
-            warn("WARNING: no log file, no events, no control; the command runs all the same, on this console only")
-        elif attempt is None:
-            warn("WARNING: %s does not answer; the command starts without waiting for it", place.run_dir)
-
-    def _spawn(self, attempt: Attempt | None) -> int:
-        """Start the command; the descriptor that its output comes from."""
+    def _spawn(self, env: dict[bytes, bytes]) -> None:
+        """Start the command, with everything ready that its output needs."""
         argv = [os.fsencode(word) for word in self.options.command]
-        env, mask = self._environment(attempt), self.worker.taken.inherited_mask
+        mask = self.worker.taken.inherited_mask
         if self.options.pty:
-            self.pty = Pty()
+            try:
+                self.pty = Pty(self.worker.helpers)
+            except OSError as error:
+                self.worker.warn("WARNING: no terminal for --pty: %s; the command gets a pipe", error.strerror)
+        if self.pty is not None:
+            self._make_pump(self.pty.reader)
             self.pid = child.spawn(argv, env, self.pty.path, mask)
+            self._record_start()
             self.pty.started()
-            return self.pty.reader
+            return
         reader, writer = child.output_pipe()
         try:
+            self._make_pump(reader)
             self.pid = child.spawn(argv, env, writer, mask)
         finally:
             os.close(writer)
+        self._record_start()
         self.terminal.give(self.pid)
-        return reader
 
     def _environment(self, attempt: Attempt | None) -> dict[bytes, bytes]:
         """What the command gets: our environment, unbuffered Python, and where it runs."""
@@ -133,7 +122,7 @@ class Supervisor:
             del env[b"LC_CTYPE"]  # our interpreter set it, for want of a locale (PEP 538)
         return env
 
-    def _start_pump(self, reader: int) -> Pump:
+    def _make_pump(self, reader: int) -> None:
         worker = self.worker
         prefix = None
         if self.options.console_prefix:
@@ -141,10 +130,9 @@ class Supervisor:
 
             prefix = LinePrefix("worker-%d" % worker.identity.rank)
         lines = LineCounter(worker.read_back)
-        pump = Pump(reader, [worker.log, worker.console], lines, [None, prefix], self._on_phase, signals.wake_main)
-        self.recorder.pump = pump
-        pump.start()
-        return pump
+        sinks, transforms = [worker.log, worker.console], [None, prefix]
+        self.pump = Pump(reader, sinks, lines, transforms, self._on_phase, signals.wake_main, worker.helpers)
+        self.recorder.pump = self.pump
 
     def _never_started(self, error: child.SpawnError) -> int:
         self.worker.warn("%s", error)
@@ -154,6 +142,7 @@ class Supervisor:
         return end(self.worker, outcome)
 
     def _record_start(self) -> None:
+        self.started = time.time()
         self.recorder.event_at(self.started, "start", **start_facts(self.worker, self.pid))
         self.recorder.event_at(self.started, "phase", name="Start", offset=0, source="launcher")
         self.recorder.update(pid=self.pid, started=self.started, phase="Start", phase_since=self.started)
@@ -167,7 +156,7 @@ class Supervisor:
 
     # -- while the command runs
 
-    def _wait(self, pump: Pump, guardian: Guardian) -> Outcome:
+    def _wait(self, pump: Pump, guardian: Guardian, cleanup: Cleanup) -> Outcome:
         """Until the command has ended, its output is copied and nothing of it is left behind."""
         requests = self.worker.requests
         while True:
@@ -178,19 +167,27 @@ class Supervisor:
             self._reap(pump, guardian)
             while requests:
                 answer(requests.popleft(), self._forward, None, self.worker)
-            self._kill_when_due()
-            if self.exit is None or (self.stop_asked and child.alive_in(self.pid)):
-                continue  # a group that was asked to stop may still be saving a checkpoint
-            guardian.dismiss()
-            if self.cleanup.done(self.pid, self.exited, pump, self.recorder):
+            self._kill_when_due(cleanup)
+            if self.exit is None:
+                continue
+            if not self.stop_asked or not child.alive_in(self.pid):
+                guardian.dismiss()
+            if cleanup.done(self.pid, self.stop_asked, pump, self.worker):
+                guardian.dismiss()
                 return Outcome(self.exit, self.started, self.exited, self.stop_asked, pump)
 
     def _reap(self, pump: Pump, guardian: Guardian) -> None:
         ended = child.reap()
         if guardian.pid in ended:
             guardian.pid = 0
-        if self.pid not in ended or self.exit is not None:
+        if self.exit is not None:
             return
+        if self.pid not in ended:
+            if child.is_gone(self.pid):
+                ended = {self.pid: child.Exit(1 << 8, 0.0, 0.0, 0)}  # somebody else took its exit code
+                self.worker.warn("WARNING: the command has ended, but its exit code went elsewhere: 1 is returned")
+            else:
+                return
         self.exit = ended[self.pid]
         if self.exit is None:
             self._paused()
@@ -208,36 +205,57 @@ class Supervisor:
         """The command was stopped. If that was Ctrl-Z on the terminal that we lent it, the shell must see us stop."""
         if self.terminal.lent:
             self.terminal.take_back()
+            self.terminal.lent = False
             os.kill(os.getpid(), signal.SIGSTOP)
 
     def _forward(self, number: int, sender: dict[str, object]) -> bool:
         """Pass a signal on to the command's group; whether anybody was there to get it."""
         sent = self.options.rewrite.get(number, number)
-        if sent in signals.STOPS:
+        if sent and (number in signals.STOPS or sent in signals.STOPS):
             self.stop_asked = True
             if self.options.kill_after is not None and self.kill_at is None:
                 self.kill_at = time.monotonic() + self.options.kill_after
         if number == signal.SIGCONT:
             self.terminal.give(self.pid)
-        if number == signal.SIGWINCH and self.pty is not None:
-            self.pty.resize()
+        if self.pty is not None:
+            sent = self._for_pty(self.pty, number, sent)
         got = bool(sent) and child.send(self.pid, sent)
         facts = {"signal": signals.name_of(number), "received_from": sender, "forwarded": got}
         if sent != number:
             facts["forwarded_as"] = signals.name_of(sent) if sent else None
         self.recorder.event("signal", **facts)
-        if sent in signals.PAUSES and os.getpid() != 1:
+        if number in signals.PAUSES and sent and os.getpid() != 1:
             os.kill(os.getpid(), signal.SIGSTOP)  # stopped together, continued together: CONT is forwarded too
         return got
 
-    def _kill_when_due(self) -> None:
+    def _for_pty(self, pty: Pty, number: int, sent: int) -> int:
+        """What a signal means for a command with a terminal of its own; the signal to send."""
+        if number == signal.SIGWINCH:
+            pty.resize()
+        elif number == signal.SIGCONT:
+            pty.resume()
+        elif sent in signals.PAUSES:
+            pty.restore()
+            return signal.SIGSTOP  # the kernel ignores the others in a group without a parent in its session
+        return sent
+
+    def _kill_when_due(self, cleanup: Cleanup) -> None:
         if self.kill_at is None or time.monotonic() < self.kill_at:
             return
         self.kill_at = None
-        if child.send(self.pid, signal.SIGKILL):
+        if cleanup.kill(self.pid):
             why = "--kill-after: %s after the stop signal" % duration(self.options.kill_after or 0)
             self.worker.warn("the command did not end: KILL (%s)", why)
             self.recorder.event("signal", signal="SIGKILL", received_from={}, forwarded=True, why=why)
+
+
+def mark_of(env: dict[bytes, bytes]) -> bytes:
+    """What only the environment of the command and its children has: where they are told to be."""
+    for name in (ATTEMPT_VARIABLE, "TRAINWATCH_RUN_DIR"):
+        value = env.get(os.fsencode(name))
+        if value:
+            return os.fsencode(name) + b"=" + value
+    return b"TRAINWATCH_RANK="
 
 
 def initial_environment() -> bytes:

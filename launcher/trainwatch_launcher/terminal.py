@@ -6,7 +6,6 @@ import os
 import signal
 import struct
 import termios
-import threading
 import tty
 
 from trainwatch_launcher.sink import wait_writable
@@ -15,31 +14,38 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from trainwatch_launcher.helpers import Helpers
+
 DEFAULT_SIZE = (24, 80)
 END_OF_INPUT = b"\x04"
 
 
 class Lent:
-    """Our terminal, lent to the command's group while it runs: it may read, and Ctrl-C and Ctrl-Z go to it."""
+    """Our controlling terminal, lent to the command's group while it runs: it may read, and Ctrl-C goes to it."""
 
     def __init__(self) -> None:
         self.lent = False
+        self._group = 0
+        try:
+            self._fd = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY)
+        except OSError:
+            self._fd = -1  # there is none, as in most containers
 
     def give(self, group: int) -> None:
         """Make the command the foreground group, if we are it now."""
         try:
-            if os.isatty(0) and os.tcgetpgrp(0) == os.getpgrp():
-                os.tcsetpgrp(0, group)
+            if self._fd >= 0 and os.tcgetpgrp(self._fd) == os.getpgrp():
+                os.tcsetpgrp(self._fd, group)
                 os.killpg(group, signal.SIGCONT)  # it may have read before it was allowed to, and stopped
-                self.lent = True
+                self._group, self.lent = group, True
         except OSError:
             pass  # not our terminal after all
 
     def take_back(self) -> None:
-        """Become the foreground group again."""
+        """Become the foreground group again, unless the shell has taken the terminal meanwhile (bg)."""
         try:
-            if self.lent:
-                os.tcsetpgrp(0, os.getpgrp())
+            if self.lent and os.tcgetpgrp(self._fd) == self._group:
+                os.tcsetpgrp(self._fd, os.getpgrp())
         except OSError:
             pass
 
@@ -47,7 +53,8 @@ class Lent:
 class Pty:
     """A new terminal for the command. `reader` is its output; what comes on our standard input is typed into it."""
 
-    def __init__(self) -> None:
+    def __init__(self, helpers: Helpers) -> None:
+        self._helpers, self._typing = helpers, False
         self.reader, self._slave = os.openpty()
         os.set_inheritable(self.reader, False)
         os.set_inheritable(self._slave, False)
@@ -58,13 +65,18 @@ class Pty:
     def started(self) -> None:
         """The command has its side open: close ours, make our terminal raw, and begin to type."""
         os.close(self._slave)
+        self.resume()
+
+    def resume(self) -> None:
+        """Make our terminal raw, if we have it now, and type what comes: at the start, and after a stop."""
         try:
             if os.isatty(0) and os.tcgetpgrp(0) == os.getpgrp():
-                self._saved = termios.tcgetattr(0)
+                self._saved = self._saved or termios.tcgetattr(0)
                 tty.setraw(0)
         except (termios.error, OSError):
             pass  # no terminal of ours to make raw
-        threading.Thread(target=self._type, daemon=True).start()
+        if not self._typing:
+            self._typing = self._helpers.run(self._type)
 
     def resize(self) -> None:
         """Give it our terminal's size, or a usual one; the kernel tells the command (SIGWINCH)."""
@@ -90,14 +102,18 @@ class Pty:
 
     def _type(self) -> None:
         """Copy standard input to the terminal until its end, which becomes an end of input there."""
+        line_open = False
         while True:
             try:
                 data = os.read(0, 4096)
-                self._send(data or END_OF_INPUT)
+                # in the middle of a line the first ^D only ends the line (termios(3), VEOF)
+                self._send(data or END_OF_INPUT * (2 if line_open else 1))
             except OSError:
+                self._typing = False  # in the background we may not read; `resume` begins again
                 return
             if not data:
                 return
+            line_open = not data.endswith((b"\n", b"\r"))
 
     def _send(self, data: bytes) -> None:
         """Write to the terminal, which the pump made non-blocking. Raises OSError when the command has gone."""

@@ -2,14 +2,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections import deque
 
-from trainwatch_launcher import signals
+from trainwatch_launcher import child, signals
 from trainwatch_launcher.attempt import claim, copy_to
-from trainwatch_launcher.backlog import Backlog, open_spool
+from trainwatch_launcher.backlog import Backlog
 from trainwatch_launcher.cgroup import oom_kills
 from trainwatch_launcher.departure import leave_behind
+from trainwatch_launcher.helpers import Helpers
 from trainwatch_launcher.recorder import Recorder
 from trainwatch_launcher.rundir import paths
 from trainwatch_launcher.rundir.records import Status
@@ -35,9 +37,10 @@ class Worker:
 
     def __init__(self, options: Options, identity: Identity, place: Place, taken: signals.Taken) -> None:
         self.options, self.identity, self.place, self.taken = options, identity, place, taken
-        self.voice = Sink("stderr", 2, lambda *_: None, CONSOLE_ERRORS)
-        self.console = Sink("console", 1, self._on_sink, CONSOLE_ERRORS, backlog=self._backlog())
-        self.log = Sink("log", -1, self._on_sink, frozenset(), patient=True, backlog=self._backlog())
+        self.helpers = Helpers()
+        self.voice = Sink("stderr", 2, lambda *_: None, CONSOLE_ERRORS, self.helpers)
+        self.console = Sink("console", 1, self._on_sink, CONSOLE_ERRORS, self.helpers, backlog=self._backlog())
+        self.log = Sink("log", -1, self._on_sink, frozenset(), self.helpers, patient=True, backlog=self._backlog())
         self.oom_kills = oom_kills()
         """Our control group's count of killed processes when we started."""
         self.requests: deque[Request] = deque()
@@ -49,6 +52,8 @@ class Worker:
             self._on_request,
             self._on_trouble,
             self._on_removed,
+            self._on_failure,
+            self.helpers,
         )
 
     def say(self, text: str, *arguments: object) -> None:
@@ -79,11 +84,12 @@ class Worker:
 
     def leave(self, code: int) -> int:
         """Write what is left, wait for nobody longer than PATIENCE, and say that we end with `code`."""
-        sinks = (self.log, self.console, self.voice)
-        for sink in sinks:
-            sink.close()
-        for sink in sinks:
-            sink.finish(PATIENCE)
+        for sinks in ((self.log, self.console), (self.voice,)):  # the voice last: it tells what the others lost
+            for sink in sinks:
+                sink.close()
+            self._await(sinks)
+            for sink in sinks:
+                sink.finish()
         self.recorder.event("end", code=code)
         self.recorder.update(ended=time.time(), end_code=code)
         all_written = self.recorder.close(PATIENCE)
@@ -92,8 +98,21 @@ class Worker:
             leave_behind([attempt.events, attempt.index, attempt.output])
         return code
 
+    def _await(self, sinks: tuple[Sink, ...]) -> None:
+        """Until all sinks have written what they have, or hang; after another stop signal PATIENCE longer at most."""
+        deadline: float | None = None
+        pause = 0.001
+        while not all(sink.finished(PATIENCE) for sink in sinks):
+            info = signal.sigtimedwait(self.taken.numbers, pause)
+            pause = min(pause * 2, 0.05)
+            child.reap()
+            if info is not None and info.si_signo in signals.STOPS and deadline is None:
+                deadline = time.monotonic() + PATIENCE
+            if deadline is not None and time.monotonic() >= deadline:
+                return
+
     def _backlog(self) -> Backlog:
-        return Backlog(spool_max=self.options.spool_max, open_spool=open_spool)
+        return Backlog(spool_max=self.options.spool_max)
 
     def _first_status(self) -> Status:
         who = self.identity
@@ -110,6 +129,11 @@ class Worker:
 
     def _on_attempt(self, attempt: Attempt) -> None:
         self.log.attach(attempt.output)
+
+    def _on_failure(self, why: str) -> None:
+        self.log.abandon(why)
+        self.warn("WARNING: no run directory: %s: %s", self.place.run_dir, why)
+        self.warn("WARNING: no log file, no events, no control; the command runs all the same, on this console only")
 
     def _on_removed(self, attempt: Attempt) -> None:
         """Give the log sink a new file with all that the deleted one has. Raises OSError."""

@@ -6,14 +6,20 @@ import os
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainwatch_launcher.backlog import Backlog, in_memory, open_spool
+from trainwatch_launcher.backlog import Backlog, is_local_disk, open_spool
+
+
+def spool() -> int:
+    return os.open("/tmp", os.O_RDWR | os.O_TMPFILE)
+
 
 STEPS = st.lists(st.one_of(st.binary(min_size=1, max_size=400), st.integers(1, 500)), max_size=80)
 
 
 @given(STEPS)
 def test_bytes_come_back_in_order_from_memory_and_spool(steps):
-    backlog = Backlog(memory=1000, spool_max=2000, open_spool=open_spool)
+    backlog = Backlog(memory=1000, spool_max=2000)
+    backlog.give_spool(spool())
     given_, taken, offset = b"", b"", 0
     for step in steps:
         if isinstance(step, bytes):
@@ -35,7 +41,8 @@ def test_bytes_come_back_in_order_from_memory_and_spool(steps):
 
 
 def test_it_refuses_what_does_not_fit_and_takes_more_after_it_was_emptied():
-    backlog = Backlog(memory=10, spool_max=10, open_spool=open_spool)
+    backlog = Backlog(memory=10, spool_max=10)
+    backlog.give_spool(spool())
     assert backlog.append(0, b"x" * 10)
     assert backlog.append(10, b"y" * 10)
     assert not backlog.append(20, b"z")
@@ -45,8 +52,12 @@ def test_it_refuses_what_does_not_fit_and_takes_more_after_it_was_emptied():
 
 
 def test_without_a_place_for_a_spool_memory_is_all():
-    backlog = Backlog(memory=10, spool_max=1000, open_spool=lambda: -1)
+    backlog = Backlog(memory=10, spool_max=1000)
+    assert not backlog.wants_spool
     assert backlog.append(0, b"x" * 10)
+    assert backlog.wants_spool, "early, because opening it takes a while"
+    backlog.give_spool(-1)
+    assert not backlog.wants_spool
     assert not backlog.append(10, b"y")
 
 
@@ -62,5 +73,6 @@ def test_the_spool_has_no_name_and_lies_on_a_disk():
     if fd >= 0:
         assert os.fstat(fd).st_nlink == 0
         os.close(fd)
-    assert in_memory("/dev/shm")
-    assert not in_memory("/proc")
+    assert not is_local_disk("/dev/shm")
+    assert not is_local_disk("/proc")
+    assert is_local_disk("/")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from support.waiting import wait_until
 from trainwatch_launcher import sink as subject
 from trainwatch_launcher.backlog import Backlog
+from trainwatch_launcher.helpers import Helpers
 from trainwatch_launcher.sink import Sink
 
 
@@ -45,7 +46,17 @@ def reports():
 
 
 def make(fd: int, reports: list, **how) -> Sink:
-    return Sink("console", fd, lambda sink, recovered, message: reports.append((recovered, message)), **how)
+    def report(sink, recovered, message) -> None:
+        reports.append((recovered, message))
+
+    return Sink("console", fd, report, subject.GONE, Helpers(0), **how)
+
+
+def finish(sink: Sink, patience: float = 5.0) -> None:
+    """As the launcher does at its end."""
+    sink.close()
+    wait_until(lambda: sink.finished(patience), timeout=30)
+    sink.finish()
 
 
 def put(sink: Sink, data: bytes) -> None:
@@ -62,8 +73,7 @@ def test_whatever_is_put_comes_out_in_order(chunks):
     sink = make(pipe.writer, [])
     for number, chunk in enumerate(chunks):
         sink.post(chunk) if number % 7 == 3 else put(sink, chunk)
-    sink.close()
-    sink.finish(5)
+    finish(sink)
     assert pipe.close() == b"".join(chunks)
     assert sink.lost == []
 
@@ -88,8 +98,7 @@ def test_a_hanging_write_is_taken_over_and_order_kept(reports):
     thread.join(10)
     wait_until(lambda: not sink.queued, what="direct writing again")
     put(sink, b"d")
-    sink.close()
-    sink.finish(5)
+    finish(sink)
     assert pipe.close() == first + b"b" * 1000 + b"c" * 1000 + b"d"
     assert reports == [(False, "does not take output"), (True, "takes output again")]
 
@@ -104,8 +113,7 @@ def test_a_full_backlog_drops_and_counts(reports):
     sink.attach(pipe.writer)
     wait_until(lambda: sink.behind == 0)
     put(sink, b"y")
-    sink.close()
-    sink.finish(5)
+    finish(sink)
     assert pipe.close() == b"x" * 800 + b"y"
     assert reports[-1] == (False, "400 bytes were lost")
 
@@ -115,8 +123,7 @@ def test_what_is_never_written_is_counted_at_the_end(reports):
     sink = make(pipe.writer, reports)
     os.set_blocking(pipe.writer, False)
     sink.post(b"z" * 200_000)
-    sink.close()
-    sink.finish(0.2)
+    finish(sink, 0.2)
     (start, end), = sink.lost
     assert end == 200_000
     assert start < end
@@ -133,8 +140,7 @@ def test_a_file_that_refuses_is_tried_again(tmp_path, reports, monkeypatch):
     os.dup2(good, full)
     wait_until(lambda: sink.behind == 0, what="the backlog to be written")
     put(sink, b"three")
-    sink.close()
-    sink.finish(5)
+    finish(sink)
     assert (tmp_path / "out").read_bytes() == b"one two three"
     assert reports == [(False, "No space left on device"), (True, "takes output again")]
 
@@ -144,8 +150,7 @@ def test_a_sink_that_is_gone_takes_everything_and_loses_it(reports):
     put(sink, b"abc")
     sink.abandon("never there")
     put(sink, b"def")
-    sink.close()
-    sink.finish(5)
+    finish(sink)
     assert sink.lost == [[0, 6]]
 
 
@@ -164,8 +169,7 @@ def test_a_patient_sink_makes_the_pump_wait_for_a_slow_file(reports):
     assert thread.is_alive()
     pipe.read_all()
     thread.join(10)
-    sink.close()
-    sink.finish(5)
+    finish(sink)
     assert pipe.close() == b"".join(data)
     assert sink.lost == []
 
@@ -182,7 +186,7 @@ def test_a_file_can_be_exchanged_between_two_writes(tmp_path, reports):
         return new
 
     sink.exchange(move)
+    wait_until(lambda: sink.position == 8, what="the move")
     put(sink, b"three")
-    sink.close()
-    sink.finish(5)
+    finish(sink)
     assert second.read_bytes() == b"one two three"
