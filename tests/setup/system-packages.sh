@@ -12,6 +12,13 @@ needed=(
     "libc6-dev : test -e /usr/include/stdio.h"
     "procps : command -v ps"
     "util-linux : command -v unshare"
+    "openssh-server : command -v sshd"
+    "openssh-client : command -v ssh"
+    "sshfs : command -v sshfs"
+    "fuse3 : command -v fusermount3"
+    "slurm-wlm : command -v slurmctld && command -v slurmd && command -v srun"
+    "munge : command -v munged"
+    "docker.io : command -v dockerd"
     "python3-venv : $python -c 'import ensurepip'"
 )
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from trainwatch.link import Link
 from trainwatch_launcher.reader.changes import AttemptKey, Change
 
 
@@ -29,27 +30,45 @@ class Source(Protocol):
     name: str
     """What the user called it."""
 
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """How each host is reached now, in the order that the user named them; none for a run of this machine.
+
+        A value of the moment: ask again after each batch of `changes`, and for ages once a second.
+        """
+        ...
+
+    def ahead(self, key: AttemptKey) -> float:
+        """Seconds that the clock which an attempt's `clock_offset` leads to is ahead of ours; 0 where they agree."""
+        ...
+
     def changes(self) -> AsyncIterator[Sequence[Change]]:
-        """Batches of changes from the first reading on, until the source is closed. Raises SourceError."""
+        """Batches of changes from the first reading on, until the source is closed. Raises SourceError.
+
+        Nothing comes twice and nothing is left out, however often a link is lost. An empty batch says that something
+        else is new: a link's state, a clock, or that the run has been read and holds nothing yet.
+        """
         ...
 
     async def log_size(self, key: AttemptKey) -> int:
-        """Bytes in an attempt's output.log now; 0 when there is none."""
+        """Bytes in an attempt's output.log now; 0 when there is none. Raises SourceError."""
         ...
 
     async def read_log(self, key: AttemptKey, offset: int, length: int) -> bytes:
         """Bytes of an attempt's output.log; fewer at its end. Raises SourceError."""
         ...
 
-    async def request(self, key: AttemptKey, command: str, *, seconds: float | None = None, signal: str | None = None) -> str:
+    async def request(
+        self, key: AttemptKey, command: str, *, seconds: float | None = None, signal: str | None = None
+    ) -> str:
         """Ask an attempt's launcher for something; returns the request's id, which its `control` event answers.
 
         Raises SourceError when the request cannot be written.
         """
         ...
 
-    async def shell(self, key: AttemptKey) -> ShellPlan:
-        """How to open a shell in an attempt's working directory and environment. Raises SourceError."""
+    async def shell(self, key: AttemptKey, command: Sequence[str] = ()) -> ShellPlan:
+        """A shell, or `command`, in an attempt's working directory and environment. Raises SourceError."""
         ...
 
     async def close(self) -> None:

@@ -7,9 +7,11 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TypeVar
 
+from trainwatch.link import Link
 from trainwatch.sources import shells
 from trainwatch.sources.base import ShellPlan, SourceError
-from trainwatch.sources.watching import Watcher, file_system, is_remote
+from trainwatch.sources.watching import Watcher
+from trainwatch_launcher.agent.mounts import file_system, is_remote
 from trainwatch_launcher.reader import log
 from trainwatch_launcher.reader.attempt import log_path
 from trainwatch_launcher.reader.changes import AttemptKey, Change, Unreadable
@@ -45,6 +47,15 @@ class LocalSource:
         self._trouble: list[Change] = []
         self._watcher: Watcher | None = None
         self._next_look = 0.0
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """None: this is our own machine."""
+        return ()
+
+    def ahead(self, _key: AttemptKey) -> float:
+        """Nothing: our clock is the file system's."""
+        return 0.0
 
     async def changes(self) -> AsyncIterator[Sequence[Change]]:
         """Batches of changes from the first reading on, until the source is closed."""

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from pathlib import Path
 
 import watchfiles
 
@@ -11,11 +10,6 @@ DEBOUNCE = 100
 """Milliseconds that a burst of changes is collected for."""
 STEP = 20
 """Milliseconds without a change that end a burst."""
-
-# A change that another host makes on these is told to nobody here.
-REMOTE = frozenset(
-    ("nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "smb3", "9p", "afs", "glusterfs", "wekafs")
-)
 
 
 class Watcher:
@@ -69,25 +63,3 @@ def _sentence(error: Exception) -> str:
     if "limit" in text.lower() or "No space left" in text or "Too many open files" in text:
         text = "its limit is used up; raise fs.inotify.max_user_watches"
     return f"the kernel does not tell of changes ({text}): looking every half second instead"
-
-
-def file_system(path: str, mounts: str = "/proc/self/mounts") -> str:
-    """The type of the file system that holds `path`, such as `ext4`; empty where nobody says."""
-    best, kind = "", ""
-    try:
-        lines = Path(mounts).read_text("utf-8", "surrogateescape").splitlines()
-    except OSError:
-        return ""
-    for line in lines:
-        fields = line.split(" ")
-        if len(fields) < 3:
-            continue
-        point = fields[1].replace("\\040", " ").replace("\\011", "\t").rstrip("/")
-        if len(point) >= len(best) and (path == point or path.startswith(point + "/")):
-            best, kind = point, fields[2]
-    return kind
-
-
-def is_remote(kind: str) -> bool:
-    """Whether other hosts may write to a file system of this type without our kernel noticing."""
-    return kind in REMOTE or kind.startswith("fuse.")

@@ -1,0 +1,120 @@
+"""Keys and changes as JSON values and back. What the other end does not know is left out, never fatal."""
+from __future__ import annotations
+
+import json
+import zlib
+
+from trainwatch_launcher.reader.changes import (
+    AttemptFound,
+    AttemptKey,
+    Change,
+    EventsAppended,
+    RunFound,
+    StatusChanged,
+    Unreadable,
+)
+from trainwatch_launcher.rundir.record import RecordError, is_a
+from trainwatch_launcher.rundir.records import Event, RunInfo, Status
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterable, Iterator
+
+    from trainwatch_launcher.rundir.record import Record
+
+CHANGES_SIZE = 512 << 10
+"""About so many bytes of changes go into one frame; a longer list of events is cut."""
+
+
+def encode_key(key: AttemptKey) -> list[int]:
+    """A key as a list."""
+    return list(key)
+
+
+def decode_key(value: object) -> AttemptKey:
+    """A key from a list. Raises ValueError."""
+    if not isinstance(value, list) or not 1 <= len(value) <= 4 or not all(is_a(item, "int") for item in value):
+        raise ValueError("no key of an attempt: %r" % (value,))
+    return AttemptKey(*value)
+
+
+def encode_change(change: Change) -> list[Any]:
+    """A change as a list: its kind, then its facts."""
+    if isinstance(change, RunFound):
+        return ["run", _facts(change.info)]
+    if isinstance(change, AttemptFound):
+        return ["attempt", encode_key(change.key), change.directory, change.modified]
+    if isinstance(change, StatusChanged):
+        return ["status", encode_key(change.key), _facts(change.status)]
+    if isinstance(change, EventsAppended):
+        return ["events", encode_key(change.key), [_facts(event) for event in change.events]]
+    return ["unreadable", change.path, change.message, None if change.key is None else encode_key(change.key)]
+
+
+def decode_change(value: object) -> Change | None:
+    """A change from a list; None for one of a kind or a format that is not known here."""
+    if not isinstance(value, list) or not value:
+        return None
+    kind, facts = value[0], value[1:]
+    try:
+        if kind == "run":
+            return RunFound(RunInfo.from_json(facts[0]))
+        if kind == "attempt":
+            modified = facts[2] if is_a(facts[2], "float") else None
+            return AttemptFound(decode_key(facts[0]), str(facts[1]), modified)
+        if kind == "status":
+            return StatusChanged(decode_key(facts[0]), Status.from_json(facts[1]))
+        if kind == "events":
+            return EventsAppended(decode_key(facts[0]), tuple(Event.from_json(event) for event in facts[1]))
+        if kind == "unreadable":
+            key = None if facts[2] is None else decode_key(facts[2])
+            return Unreadable(str(facts[0]), str(facts[1]), key)
+    except (TypeError, ValueError, IndexError, RecordError):
+        pass
+    return None
+
+
+def packets(changes: Iterable[Change]) -> Iterator[list[str]]:
+    """Changes as JSON texts, in portions for one frame each; the last may be empty."""
+    portion: list[str] = []
+    size = 0
+    for change in changes:
+        for text in _texts(change):
+            if portion and size + len(text) > CHANGES_SIZE:
+                yield portion
+                portion, size = [], 0
+            portion.append(text)
+            size += len(text)
+    yield portion
+
+
+def fingerprint(record: Record) -> int:
+    """Tells one version of a record from another, the same number on both ends."""
+    return zlib.crc32(json.dumps(_facts(record), sort_keys=True).encode("ascii"))
+
+
+def _texts(change: Change) -> Iterator[str]:
+    """A change as JSON; many events are told in several changes."""
+    if not isinstance(change, EventsAppended):
+        yield _text(encode_change(change))
+        return
+    start = '["events",%s,[' % _text(encode_key(change.key))
+    events: list[str] = []
+    size = 0
+    for event in change.events:
+        text = _text(_facts(event))
+        if events and size + len(text) > CHANGES_SIZE:
+            yield start + ",".join(events) + "]]"
+            events, size = [], 0
+        events.append(text)
+        size += len(text)
+    yield start + ",".join(events) + "]]"
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _facts(record: Record) -> dict[str, Any]:
+    """A record's fields; those of ours that are null are left out, which means the same."""
+    return {name: value for name, value in record.to_json().items() if value is not None or name in record.extra}

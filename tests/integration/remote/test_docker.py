@@ -1,0 +1,81 @@
+"""Real containers: the run inside is found by the launcher in it, and a shell opens inside."""
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from support.docker import Docker, needs_docker
+from support.following import following
+from support.launching import MAIN
+from trainwatch.opening import open_source
+from trainwatch.sources.base import SourceError
+from trainwatch.targets import parse
+from trainwatch_launcher.reader.changes import AttemptKey
+
+pytestmark = [needs_docker, pytest.mark.xdist_group("docker")]
+
+
+@pytest.fixture(scope="module")
+def docker():
+    docker = Docker()
+    try:
+        yield docker.start()
+    finally:
+        docker.close()
+
+
+@pytest.fixture
+def workers(docker, monkeypatch):
+    """Two failed workers that are held."""
+    monkeypatch.setenv("DOCKER_HOST", docker.env["DOCKER_HOST"])
+    for rank in (0, 1):
+        docker.run(f"worker-{rank}", sys.executable, "-I", str(MAIN), "--run-id=job", f"--rank={rank}", "--hold=600",
+                   "--run-dir=/data/run", "--", "sh", "-c", f"echo rank {rank}; exit 3",
+                   options=("--env", "JOB_FACT=it's 42", "--workdir", "/data"))  # fmt: skip
+    yield
+    docker.command("rm", "--force", "worker-0", "worker-1")
+
+
+def held(follower):
+    statuses = [follower.status(AttemptKey(rank)) for rank in (0, 1)]
+    return all(link.up for link in follower.source.links) and all(status and status.hold_until for status in statuses)
+
+
+@pytest.mark.parametrize("path", ["", "/data/run"])
+async def test_containers_are_read_and_acted_on(docker, workers, path):
+    source = await open_source(parse(f"docker:worker-0,worker-1{path}"))
+    async with following(source) as follower:
+        await follower.until(held)
+        assert [(link.name, link.host) for link in source.links] == [("worker-0", "worker-0"), ("worker-1", "worker-1")]
+        assert await source.read_log(AttemptKey(1), 0, 99) == b"rank 1\n"
+        plan = await source.shell(AttemptKey(1), ("sh", "-c", 'pwd; echo "$JOB_FACT"; hostname'))
+        assert plan.argv[:3] == ("docker", "exec", "-it")
+        piped = ["docker", "exec", *plan.argv[3:]]
+        done = subprocess.run(piped, capture_output=True, text=True, timeout=30)
+        assert done.stdout == "/data\nit's 42\nworker-1\n"
+        await source.request(AttemptKey(0), "release")
+        code = await follower.until(lambda f: f.status(AttemptKey(0)).end_code or f.source.links[0].state == "lost")
+        assert code
+        assert docker.command("wait", "worker-0").strip() == "3"
+        lost = await follower.until(lambda f: f.source.links[0].state == "lost" and f.source.links[0])
+        assert lost.reason
+
+
+async def test_no_process_stays_in_a_container_when_the_viewer_leaves(docker, workers):
+    source = await open_source(parse("docker:worker-0"))
+    async with following(source) as follower:
+        await follower.until(lambda f: f.status(AttemptKey(0)))
+    assert "sys.stdin.buffer" not in docker.command("top", "worker-0")
+
+
+async def test_a_container_that_is_not_there_is_one_error(docker, workers):
+    source = await open_source(parse("docker:nobody"))
+    async with following(source) as follower:
+        lost = await follower.until(lambda f: f.source.links[0].state == "lost" and f.source.links[0])
+        assert "No such container: nobody" in lost.reason
+    source = await open_source(parse("docker:worker-0/no/such/run"))
+    async with following(source) as follower:
+        with pytest.raises(SourceError, match="worker-0: /no/such/run does not exist"):
+            await follower.until(held)

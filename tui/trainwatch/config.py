@@ -1,0 +1,117 @@
+"""What the user has set once for all: named targets and default options, from ~/.config/trainwatch/config.toml.
+
+    [options]
+    handshakes = 8
+
+    [targets]
+    prod = "ssh://worker-[0-7]/data/run"
+
+    [targets.lab]
+    target = "ssh://login/shared/runs"
+    ssh_config = "~/lab/ssh_config"
+"""
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from importlib import import_module
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import platformdirs
+
+from trainwatch_launcher.reader.runs import TargetError
+
+# the same module under two names; which of them is there depends on the Python
+toml: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+
+FILE = "config.toml"
+
+
+@dataclass(frozen=True)
+class Options:
+    """How targets are reached. In the file under [options] for all, or beside one target."""
+
+    ssh_config: str = ""
+    """A file to use instead of ~/.ssh/config."""
+    handshakes: int = 16
+    """So many hosts at once are connected to."""
+    python: str = ""
+    """The Python to use on the hosts, a name or a path; without one the first that is new enough."""
+    container: str = ""
+    """The container of a pod, when it is not the default one."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """The file's contents."""
+
+    options: Options = Options()
+    targets: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """What each name stands for."""
+    of_target: Mapping[str, Options] = field(default_factory=lambda: MappingProxyType({}))
+    """The options of each name, those for all included."""
+
+
+def path() -> Path:
+    """Where the file is, whether it exists or not."""
+    return platformdirs.user_config_path("trainwatch") / FILE
+
+
+def load(file: Path | None = None) -> Config:
+    """The user's configuration; nothing set when there is no file. Raises TargetError when it cannot be used."""
+    file = file or path()
+    try:
+        data = toml.loads(file.read_text("utf-8"))
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return Config()  # another user's home, after su: nobody here can have meant what is in it
+    except OSError as error:
+        raise TargetError(f"{file}: {error.strerror or error}") from None
+    except (toml.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise TargetError(f"{file}: {error}") from None
+    try:
+        return _config(data)
+    except ValueError as error:
+        raise TargetError(f"{file}: {error}") from None
+
+
+def _config(data: Mapping[str, Any]) -> Config:
+    _only(data, ("options", "targets"), "the file")
+    options = _options(Options(), _table(data.get("options", {}), "options"), "options")
+    targets: dict[str, str] = {}
+    of_target: dict[str, Options] = {}
+    for name, value in _table(data.get("targets", {}), "targets").items():
+        where = f"targets.{name}"
+        entry = {"target": value} if isinstance(value, str) else dict(_table(value, where))
+        target = entry.pop("target", None)
+        if not isinstance(target, str) or not target:
+            raise ValueError(f"{where} needs a target, such as target = \"ssh://host/path\"")
+        targets[name], of_target[name] = target, _options(options, entry, where)
+    return Config(options, MappingProxyType(targets), MappingProxyType(of_target))
+
+
+def _options(base: Options, table: Mapping[str, Any], where: str) -> Options:
+    kinds: dict[str, type] = {each.name: type(each.default) for each in fields(Options)}
+    _only(table, tuple(kinds), where)
+    for name, value in table.items():
+        if type(value) is not kinds[name] or (isinstance(value, int) and value < 1):
+            wanted = "a number above 0" if kinds[name] is int else "text"
+            raise ValueError(f"{where}.{name} must be {wanted}")
+    changed = dict(table)
+    if "ssh_config" in changed:
+        changed["ssh_config"] = str(Path(changed["ssh_config"]).expanduser())
+    return replace(base, **changed)
+
+
+def _table(value: object, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{where} must be a table")
+    return value
+
+
+def _only(table: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    unknown = next((name for name in table if name not in known), None)
+    if unknown is not None:
+        raise ValueError(f"{where} has no {unknown}; it may have {', '.join(known)}")

@@ -1,0 +1,98 @@
+"""Starts an agent where nothing is installed: a command that reads the program from its stdin, and that program.
+
+The command is the same text for every host and run; whatever a user named travels behind it, in frames. The program is
+what the packed file holds of the reader and the agent, imported from memory, so that no file is left behind. Compiled
+code goes with it for a host whose Python is like ours: that saves each of a thousand hosts the compiling.
+"""
+from __future__ import annotations
+
+import base64
+import functools
+import importlib.util
+import json
+import marshal
+import zlib
+from typing import Any
+
+from trainwatch import packing
+
+PYTHONS = ("python3", *(f"python3.{minor}" for minor in range(14, 7, -1)), "/usr/bin/python3")
+"""Tried in this order until one is new enough."""
+TOO_OLD = 88
+"""The command's exit code when none is."""
+FIRST = f"import sys; sys.version_info < (3, 8) and sys.exit({TOO_OLD}); exec(sys.stdin.buffer.readline())"
+SCRIPT = (
+    'for p; do command -v "$p" >/dev/null 2>&1 || continue; '
+    f'"$p" -I -S -c "{FIRST}"; r=$?; [ $r -eq {TOO_OLD} ] || exit $r; done; exit {TOO_OLD}'
+)
+ROOMS = ("agent", "reader", "rundir")
+ENTER = "trainwatch_launcher/agent/enter.py"
+
+SECOND = """
+import marshal, sys, zlib
+stream = sys.stdin.buffer
+size = int(stream.readline())
+data = stream.read(size)
+if len(data) < size: sys.exit(0)
+packages, magic, compiled, sources = marshal.loads(data)
+ready = magic == sys.modules["_frozen_importlib_external"].MAGIC_NUMBER
+modules = marshal.loads(zlib.decompress(compiled if ready else sources))
+class Memory:
+    def find_spec(self, name, path=None, target=None):
+        if name not in modules: return None
+        return sys.modules["_frozen_importlib"].ModuleSpec(name, self, origin=name, is_package=name in packages)
+    def create_module(self, spec): return None
+    def exec_module(self, module):
+        code = modules[module.__name__]
+        exec(marshal.loads(code) if ready else compile(code, module.__name__, "exec"), module.__dict__)
+sys.meta_path.insert(0, Memory())
+from trainwatch_launcher.agent.main import main
+main(stream)
+"""
+
+
+def command(python: str = "") -> list[str]:
+    """The command that starts an agent, with the Python named or the first that will do."""
+    return ["sh", "-c", SCRIPT, "sh", *([python] if python else PYTHONS)]
+
+
+@functools.cache
+def program() -> bytes:
+    """What to write to the command's stdin before the first frame."""
+    files = {name: data for name, data in packing.sources().items() if _wanted(name)}
+    sources = {_module(name): data.decode("utf-8") for name, data in files.items()}
+    packages = [_module(name) for name in files if name.endswith("/__init__.py")]
+    compiled = {
+        name: marshal.dumps(compile(text, name, "exec", dont_inherit=True)) for name, text in sources.items()
+    }  # fmt: skip
+    # version 2 of marshal is read by every Python 3
+    halves = [zlib.compress(marshal.dumps(half, 2), 9) for half in (compiled, sources)]
+    data = marshal.dumps((packages, importlib.util.MAGIC_NUMBER, *halves), 2)
+    return b"exec(%r)\n%d\n" % (SECOND.encode("ascii"), len(data)) + data
+
+
+def enter(python: str, plan: dict[str, Any]) -> list[str]:
+    """The command that becomes the shell which an agent's `shell` described, on the host where that agent is.
+
+    The helper's text and its argument are base64: whatever shell a host has between us and it finds nothing to expand.
+    """
+    argument = base64.b64encode(json.dumps(plan).encode("ascii")).decode("ascii")
+    return [python, "-c", _enter_code(), argument]
+
+
+@functools.cache
+def _enter_code() -> str:
+    text = packing.sources()[ENTER]
+    packed = base64.b64encode(zlib.compress(text, 9)).decode("ascii")
+    return f'import base64, zlib; exec(zlib.decompress(base64.b64decode("{packed}")))'
+
+
+def _wanted(name: str) -> bool:
+    package, _, rest = name.partition("/")
+    if package != "trainwatch_launcher" or name == ENTER:
+        return False
+    return rest.partition("/")[0] in (*ROOMS, "__init__.py", "version.py")
+
+
+def _module(name: str) -> str:
+    return name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
