@@ -7,16 +7,24 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trainwatch.targets import Named
 
 DESCRIPTION = "Watch a training run: all ranks, their logs, who failed first, and a shell beside it."
 EPILOG = """\
 TARGET is a run directory (what trainwatch-launch was given with --run-dir), or a directory of runs to pick from.
-Without one the runs under $TRAINWATCH_ROOT, else ./runs, are offered.
+Without one the runs under $TRAINWATCH_ROOT, else ./runs, are offered. A run elsewhere:
+  ssh://[user@]host[:port]/PATH     on another machine         ssh://worker-[0-7]/PATH    on each host's own disk
+  slurm:JOBID[/PATH]                in a Slurm job             docker:NAME[,NAME][/PATH]  in containers
+  k8s:[NAMESPACE/]LABELS            in pods                    NAME                       from config.toml
 
 commands, each with its own --help:
   trainwatch status TARGET [--json]              one look, for scripts; exit code 1 when a rank failed
   trainwatch hold TARGET --rank N --release      end or extend (--extend 2h) the hold of a failed worker
   trainwatch shell TARGET --rank N               a shell in the rank's directory and environment
+  trainwatch inspect LOG...                      what any log says: newest step, loss, rates, phases
   trainwatch pack                                the launcher as one file, for workers without an installation
   trainwatch demo                                a real training on this machine that fails, to try all this on
 
@@ -30,6 +38,7 @@ COMMANDS = {
     "status": "trainwatch.commands.status",
     "hold": "trainwatch.commands.hold",
     "shell": "trainwatch.commands.shell",
+    "inspect": "trainwatch.commands.inspect",
     "pack": "trainwatch.commands.pack",
     "demo": "trainwatch.demo.command",
 }
@@ -70,19 +79,40 @@ def _run(argv: list[str]) -> int:
         if argv and argv[0] in COMMANDS:
             command: Callable[[list[str]], int] = import_module(COMMANDS[argv[0]]).main
             return command(argv[1:])
+        _refuse_unknown_command(argv)
         return _watch(argv)
     except TargetError as error:
         print(f"trainwatch: {_one_line(str(error))}", file=sys.stderr)
         return 2
 
 
+def _refuse_unknown_command(argv: list[str]) -> None:
+    """A word that is no command, no path and no target, with more after it, was meant as one. Raises TargetError."""
+    from difflib import get_close_matches
+
+    from trainwatch_launcher.reader.runs import TargetError
+
+    word = argv[0] if len(argv) > 1 else ""
+    if not word.isidentifier() or argv[1].startswith("-") or Path(word).exists():
+        return
+    near = get_close_matches(word, COMMANDS, n=1)
+    meant = f"did you mean: trainwatch {near[0]}" if near else f"commands are {', '.join(COMMANDS)}"
+    raise TargetError(f"unknown command {word}; {meant}")
+
+
 def _watch(argv: list[str]) -> int:
     """The screen."""
-    from trainwatch.commands.targets import TargetError, find
+    from trainwatch.commands.targets import TargetError, find, is_remote, named
 
     options = _parser().parse_args(argv)
+    written = options.target
     try:
-        target = find(options.target)
+        if written is not None:
+            meant = named(written, options.hosts)
+            if is_remote(meant):
+                return _watch_elsewhere(meant)
+            written = getattr(meant.target, "path", written)
+        target = find(written)
     except TargetError as error:
         if options.target is not None and options.target.isidentifier() and not Path(options.target).exists():
             raise TargetError(f"{error} (commands are {', '.join(COMMANDS)})") from None
@@ -90,6 +120,18 @@ def _watch(argv: list[str]) -> int:
     from trainwatch.app import run
 
     code: int = run(Path(target.path))
+    return code
+
+
+def _watch_elsewhere(meant: Named) -> int:
+    from trainwatch.app import run_elsewhere
+    from trainwatch.commands.targets import TargetError
+    from trainwatch.sources.base import SourceError
+
+    try:
+        code: int = run_elsewhere(meant)
+    except SourceError as error:
+        raise TargetError(str(error)) from None
     return code
 
 
@@ -102,6 +144,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     parser.add_argument("target", metavar="TARGET", nargs="?", help="what to watch")
+    parser.add_argument("--hosts", metavar="FILE", help="hosts, one a line, that each have TARGET, a path, on a disk")
     parser.add_argument("--version", action="version", version=f"trainwatch {__version__}")
     return parser
 
