@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from builders import NOW, RunBuilder, at
-from support.screens import StillSource, app_on, press, settle, wait_for
+from support.screens import app_on, opened, press, settle, wait_for
 from trainwatch.app import TrainwatchApp
 from trainwatch.screens.runs import RunsScreen
 
@@ -130,7 +130,7 @@ def test_runs_to_pick_from(snap_compare, tmp_path, monkeypatch):
     crashed(tmp_path / "b")
     training(tmp_path / "a", 4)
     monkeypatch.chdir(tmp_path)
-    app = TrainwatchApp(root=Path(), open_source=StillSource, clock=lambda: NOW, theme_name="trainwatch-dark")
+    app = TrainwatchApp(root=Path(), open_source=opened, clock=lambda: NOW, theme_name="trainwatch-dark")
 
     async def before(pilot) -> None:
         await wait_for(pilot, lambda: isinstance(pilot.app.screen, RunsScreen) and pilot.app.screen.is_complete)

@@ -8,10 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from textual.events import Key
+from textual.keys import key_to_character
 from textual.pilot import Pilot
 
 from builders import NOW
 from trainwatch.app import TrainwatchApp
+from trainwatch.link import Link
 from trainwatch.sources.base import ShellPlan, SourceError
 from trainwatch.widgets.log_view import LogView
 from trainwatch_launcher.reader.attempt import log_path
@@ -21,6 +24,11 @@ from trainwatch_launcher.rundir.records import event
 
 SHOWN_AS = "/shared/runs/run-1"
 """What the run directory is called on screen, wherever a test has put it."""
+
+
+async def opened(path: Path) -> StillSource:
+    """As the app opens a run that was picked."""
+    return StillSource(path)
 
 
 class StillSource:
@@ -33,6 +41,8 @@ class StillSource:
         self.problem = problem
         self.plan: ShellPlan | None = None
         self.closed = False
+        self.links: tuple[Link, ...] = ()
+        self.clock_ahead = 0.0
         self._reader = Reader(str(directory))
         self._next: asyncio.Queue[Sequence[Change] | None] = asyncio.Queue()
 
@@ -42,6 +52,9 @@ class StillSource:
             yield batch
         if self.problem:
             raise SourceError(self.problem)
+
+    def ahead(self, _key: AttemptKey) -> float:
+        return self.clock_ahead
 
     def look(self) -> None:
         """Read what is new."""
@@ -122,6 +135,17 @@ async def press(pilot: Pilot[Any], *keys: str) -> None:
     for key in keys:
         await pilot.press(key)
         await settle(pilot)
+
+
+def post(pilot: Pilot[Any], *keys: str) -> None:
+    """Press keys as a terminal sends what was typed fast: none waits for what another one does."""
+    for key in keys:
+        pilot.app.post_message(Key(key, key_to_character(key)))
+
+
+def notes(pilot: Pilot[Any]) -> str:
+    """What the app has told lately, a message a line."""
+    return "\n".join(note.message for note in pilot.app._notifications)
 
 
 def text_of(widgets: Iterable[Any]) -> str:

@@ -5,7 +5,7 @@ import unicodedata
 
 from textual import events
 
-from builders import NOW, RunBuilder, at
+from builders import NOW, RunBuilder, at, crashed_run
 from support.screens import app_on, press, screen_text, settle, wait_for
 from trainwatch.widgets.log_pane import LogPane
 from trainwatch.widgets.log_view import LogView
@@ -229,3 +229,17 @@ async def test_selected_text_is_lines_without_what_the_screen_adds(tmp_path):
         await press(pilot, "l")
         selection = Selection.from_offsets(Offset(0, 0), Offset(6, 1))
         assert view(pilot).get_selection(selection) == ("first line\nsecond", "\n")
+
+
+async def test_the_footer_offers_the_next_hit_while_something_is_looked_for(tmp_path):
+    crashed_run(tmp_path / "run")
+    async with app_on(tmp_path / "run").run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await press(pilot, "l")
+        assert "n next" not in screen_text(pilot).splitlines()[-1]
+        await press(pilot, "slash", *"loss", "enter")
+        footer = screen_text(pilot).splitlines()[-1]
+        assert "n next  N previous" in footer
+        assert "q quit" in footer
+        await press(pilot, "escape")
+        assert "n next" not in screen_text(pilot).splitlines()[-1]

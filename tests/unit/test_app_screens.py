@@ -3,8 +3,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from builders import NOW, RunBuilder, crashed_run
-from support.screens import StillSource, app_on, press, screen_text, settle, wait_for
+from support.screens import app_on, opened, press, screen_text, settle, wait_for
 from trainwatch import actions
 from trainwatch.app import TrainwatchApp
 from trainwatch.screens.help import help_parts
@@ -85,7 +87,7 @@ def test_bars_show_eighths_and_never_nothing_for_something():
 async def test_the_newest_runs_are_offered_and_opened(tmp_path):
     crashed_run(tmp_path / "crashed")
     RunBuilder(tmp_path / "fresh", run_id="fresh", world_size=2).rank(0).start().phase("Train")
-    app = TrainwatchApp(root=tmp_path, open_source=StillSource, clock=lambda: NOW, theme_name="trainwatch-dark")
+    app = TrainwatchApp(root=tmp_path, open_source=opened, clock=lambda: NOW, theme_name="trainwatch-dark")
     async with app.run_test(size=(100, 30)) as pilot:
         await wait_for(pilot, lambda: "held" in screen_text(pilot) and "running" in screen_text(pilot))
         shown = screen_text(pilot)
@@ -100,7 +102,20 @@ async def test_the_newest_runs_are_offered_and_opened(tmp_path):
         await wait_for(pilot, lambda: "fresh" in screen_text(pilot))
 
 
+@pytest.mark.parametrize("width", [80, 140])
+async def test_runs_of_the_same_name_are_told_apart_by_their_directories(tmp_path, width):
+    for name in ("job7", "job7-again", "a-directory-with-a-very-long-name-indeed-2025-12-01"):
+        RunBuilder(tmp_path / name, run_id="job7", world_size=2).rank(0).start()
+    app = TrainwatchApp(root=tmp_path, open_source=opened, clock=lambda: NOW, theme_name="trainwatch-dark")
+    async with app.run_test(size=(width, 24)) as pilot:
+        await wait_for(pilot, lambda: screen_text(pilot).count("running") == 3)
+        lines = [line for line in screen_text(pilot).splitlines() if "running" in line]
+        assert sum("job7  job7-again" in line for line in lines) == 1
+        assert sum("2025-12-01" in line and "job7" in line for line in lines) == 1
+        assert len({line.index("1/2") for line in lines}) == 1
+
+
 async def test_a_root_without_runs_says_where_it_looks(tmp_path):
-    app = TrainwatchApp(root=tmp_path, open_source=StillSource, clock=lambda: NOW, theme_name="trainwatch-dark")
+    app = TrainwatchApp(root=tmp_path, open_source=opened, clock=lambda: NOW, theme_name="trainwatch-dark")
     async with app.run_test(size=(100, 30)) as pilot:
         await wait_for(pilot, lambda: "No run here yet." in screen_text(pilot))

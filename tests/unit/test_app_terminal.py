@@ -16,7 +16,7 @@ import pytest
 
 from builders import RunBuilder
 from support.waiting import wait_until
-from trainwatch.terminal import is_gone
+from trainwatch.terminal import is_gone, program
 
 HANGING = """
 import sys, time
@@ -111,6 +111,37 @@ def test_without_a_terminal_one_is_told_what_to_do(tmp_path):
                           capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr == "trainwatch: the screen needs a terminal; scripts use: trainwatch status TARGET\n"
+
+
+def test_a_dumb_terminal_is_told_what_to_do(tmp_path):
+    RunBuilder(tmp_path / "run").rank(0)
+    ours, theirs = pty.openpty()
+    done = subprocess.run([sys.executable, "-m", "trainwatch", str(tmp_path / "run")], stdin=theirs, stdout=theirs,
+                          stderr=theirs, env={**os.environ, "TERM": "dumb"}, check=False)
+    said = os.read(ours, 4096)
+    os.close(ours)
+    os.close(theirs)
+    assert done.returncode == 2
+    assert b"TERM=dumb" in said
+    assert b"use: trainwatch status TARGET" in said
+    assert b"\x1b" not in said
+
+
+@pytest.mark.parametrize(("on_path", "beside", "below", "expected"), [
+    (True, True, True, "trainwatch"), (False, True, True, "venv/bin/trainwatch"),
+    (False, True, False, "{place}/venv/bin/trainwatch"), (False, False, True, "{place}/venv/bin/python -m trainwatch"),
+])  # fmt: skip
+def test_our_program_is_named_as_it_can_be_typed(tmp_path, monkeypatch, on_path, beside, below, expected):
+    place = tmp_path / "venv" / "bin"
+    place.mkdir(parents=True)
+    (tmp_path / "other").mkdir()
+    if beside:
+        (place / "trainwatch").write_text("#!/bin/sh\n")
+        (place / "trainwatch").chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(place / "python"))
+    monkeypatch.setenv("PATH", str(place) if on_path else "/nonexistent")
+    monkeypatch.chdir(tmp_path if below else tmp_path / "other")
+    assert program() == expected.format(place=tmp_path)
 
 
 def test_a_closed_terminal_is_noticed():

@@ -94,7 +94,57 @@ def test_a_worker_that_does_not_answer_is_named(tmp_path, capsys, monkeypatch):
 def test_a_rank_that_is_not_held_is_refused_with_those_that_are(tmp_path, capsys):
     run = held_run(tmp_path)
     code, _, err = run_cli(capsys, "hold", run.directory, "--rank", "1", "--release")
-    assert (code, err) == (1, "trainwatch: no such rank is held; held are rank 0, 2, 3\n")
+    assert (code, err) == (1, "trainwatch: rank 1 is not held any more\n")
+
+
+@pytest.mark.parametrize(("rank", "said"), [
+    ("1", "rank 1 is not held any more"), ("9", "no rank 9 in this run; there are 0-3"),
+    ("2#2", "no rank 2#2 in this run; of rank 2 there is 2"),
+])  # fmt: skip
+def test_a_rank_that_is_not_there_and_one_that_is_not_held_are_told_apart(tmp_path, capsys, rank, said):
+    run = held_run(tmp_path)
+    code, out, err = run_cli(capsys, "hold", run.directory, "--rank", rank, "--release")
+    assert (code, out, err) == (1, "", f"trainwatch: {said}\n")
+
+
+def test_the_only_attempt_that_is_held_is_asked_and_named(tmp_path, capsys):
+    run = held_run(tmp_path)
+    run.rank(2, attempt=2, time=time.time()).start()
+    worker = Worker(run, 2)
+    code, out, err = run_cli(capsys, "hold", run.directory, "--rank", "2", "--release")
+    assert (code, out) == (0, "rank 2#1: released; it exits with 1\n")
+    assert "rank 2#2, the newest attempt, is running; this is rank 2#1" in err
+    assert [request.command for request in worker.asked] == ["release"]
+
+
+def test_the_label_of_an_old_attempt_can_be_typed(tmp_path, capsys):
+    run = held_run(tmp_path)
+    run.rank(2, attempt=2, time=time.time()).start().fail(1).set(interval=1000.0, hold_until=time.time() + 600)
+    worker = Worker(run, 2)
+    code, out, err = run_cli(capsys, "hold", run.directory, "--rank", "2#1", "--extend", "1h")
+    assert (code, err) == (0, "")
+    assert out.startswith("rank 2#1: held for 1h")
+    assert ", until " in out
+    assert [request.command for request in worker.asked] == ["extend"]
+
+
+def test_a_local_rank_is_released_by_its_container(tmp_path, capsys):
+    run = held_run(tmp_path)
+    run.local(2, 0).start().fail(1, hold=None)
+    worker = Worker(run, 2)
+    code, out, err = run_cli(capsys, "hold", run.directory, "--rank", "2.0", "--release")
+    assert (code, out) == (0, "rank 2: released; it exits with 1\n")
+    assert "a local rank is held by its container: this is rank 2" in err
+    assert [request.command for request in worker.asked] == ["release"]
+
+
+def test_a_rank_that_is_none_is_refused_in_ranks_own_words(tmp_path, capsys):
+    with pytest.raises(SystemExit) as raised:
+        cli.main(["hold", str(tmp_path), "--rank", "x", "--release"])
+    assert raised.value.code == 2
+    said = capsys.readouterr().err
+    assert "argument --rank: 'x' is no rank; write 3, 0-7" in said
+    assert "rank:" not in said.replace("--rank:", "")
 
 
 @pytest.mark.parametrize("options", [
@@ -140,11 +190,33 @@ def test_a_command_that_is_not_there_is_code_127(tmp_path):
 
 
 @pytest.mark.parametrize(("options", "said"), [
-    ([], "which rank? Name one with --rank: 0, 1"), (["--rank", "7"], "no rank 7 in this run; there are 0, 1"),
+    ([], "which rank? Name one with --rank: 0-1"), (["--rank", "7"], "no rank 7 in this run; there are 0-1"),
 ])  # fmt: skip
 def test_a_rank_must_be_named_and_be_there(tmp_path, capsys, options, said):
     code, _, err = run_cli(capsys, "shell", two_ranks(tmp_path).directory, *options)
     assert code == 2
+    assert said in err
+
+
+def test_a_shell_is_beside_the_attempt_that_was_named_or_the_newest_which_is_said(tmp_path):
+    run = two_ranks(tmp_path)
+    (tmp_path / "again").mkdir()
+    run.rank(1, attempt=2, host=socket.gethostname()).start(cwd=str(tmp_path / "again"))
+    newest = shell(run.directory, "--rank", "1", "--", "pwd")
+    assert newest.stdout == f"{tmp_path / 'again'}\n"
+    assert "this is rank 1#2, the newest attempt" in newest.stderr
+    assert shell(run.directory, "--rank", "1#1", "--", "pwd").stdout == f"{tmp_path}\n"
+    by_path = run.directory / paths.rank_name(1) / paths.attempt_name(1)
+    assert shell(by_path, "--", "pwd").stdout == f"{tmp_path}\n"
+
+
+@pytest.mark.parametrize(("rank", "said"), [
+    ("x", "--rank: 'x' is no rank; write 3, 0-7"), ("0-1", "a shell is beside one rank"),
+    ("1#7", "no rank 1#7 in this run; of rank 1 there is 1"),
+])  # fmt: skip
+def test_a_shell_needs_one_rank_that_is_there(tmp_path, capsys, rank, said):
+    code, _, err = run_cli(capsys, "shell", two_ranks(tmp_path).directory, "--rank", rank)
+    assert (code, err.count("\n")) == (2, 1)
     assert said in err
 
 

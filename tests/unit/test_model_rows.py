@@ -97,7 +97,7 @@ def test_labels_tell_attempts_and_local_ranks_apart(tmp_path):
     run.local(3, 1, attempt=2, local_attempt=2)
     found = rows(apply(EMPTY, Reader(str(run.directory)).poll()), NOW)
     assert [(r.label, r.superseded, r.nested) for r in found] == [
-        ("3", True, False), ("3·2", False, False), ("3·2.0", False, True), ("3·2.1·2", False, True)]
+        ("3#1", True, False), ("3#2", False, False), ("3#2.0", False, True), ("3#2.1#2", False, True)]
 
 
 def test_a_crashed_run_reads_as_it_happened(tmp_path):

@@ -113,6 +113,22 @@ def test_a_directory_that_may_not_be_read_is_named_with_the_fix():
         run.directory.chmod(0o700)
 
 
+def test_a_root_of_runs_that_may_not_be_read_is_not_said_to_hold_none():
+    with unprivileged_directory() as directory:
+        (directory / "things").mkdir()
+        for name in ("a", "b"):
+            RunBuilder(directory / name).directory.chmod(0)
+        said = refusal(directory)
+        assert "no permission to read" in said
+        assert "--share-group" in said
+        assert "holds no run" not in said
+        RunBuilder(directory / "c")
+        assert locate(str(directory)).is_root
+        assert sorted(run.is_closed for run in find_runs(str(directory))) == [False, True, True]
+        for name in ("a", "b"):
+            (directory / name).chmod(0o700)
+
+
 def test_a_path_that_no_file_can_have_is_refused(tmp_path):
     assert "cannot be read" in refusal(tmp_path / ("x" * 300))
 

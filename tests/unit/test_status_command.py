@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from builders import NOW, RunBuilder, crashed_run
+from support.users import unprivileged_directory
 from trainwatch import cli
 from trainwatch.commands import status
 from trainwatch.commands.targets import Followed
@@ -23,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def frozen(monkeypatch):
     monkeypatch.setattr(status.time, "time", lambda: NOW)
     monkeypatch.delenv("TRAINWATCH_ROOT", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/proc/none")  # tests that are somebody else may not look into root's
 
 
 def run_cli(capsys, *argv):
@@ -88,9 +90,55 @@ def test_the_table_reads_like_the_screen(tmp_path):
     lines = lines_of(crashed_run(tmp_path / "run"))
     assert lines[0] == "run-1  held  4 of 4 ranks (3 held, 1 ended)  4m07s"
     assert lines[1] == "first failure: rank 2 on gpu-02, exit 1: ValueError: loss is nan"
-    assert lines[3].split() == ["RANK", "HOST", "STATE", "PHASE", "FOR", "EXIT", "HOLD", "OUTPUT", "LAST", "LINE"]
+    assert lines[3].split() == [
+        "RANK", "HOST", "STATE", "PHASE", "FOR", "EXIT", "HOLD", "OUTPUT", "QUIET", "LAST", "LINE"]
     assert lines[6] == "2     gpu-02  held   Train  3m00s  1            9m00s  4.0 kB  1m02s  ValueError: loss is nan"
     assert len(lines) == 8
+
+
+def test_a_rank_that_cannot_be_read_is_code_1_and_named(tmp_path, capsys):
+    run = RunBuilder(tmp_path / "run", world_size=2)
+    run.rank(0).start()
+    garbage = run.rank(1).directory
+    os.utime(garbage, (NOW, NOW))
+    (garbage / paths.STATUS).write_bytes(b"\xff garbage")
+    (garbage / paths.EVENTS).write_bytes(b"\xff garbage\n")
+    os.utime(garbage, (NOW, NOW))
+    code, out, _ = run_cli(capsys, "status", run.directory)
+    assert code == 1
+    assert "starting" in out
+    assert "rank 1: not understood" in out
+    code, out, _ = run_cli(capsys, "status", run.directory, "--json")
+    assert code == 1
+    assert [row["warning"] is not None for row in json.loads(out)["ranks"]] == [False, True]
+
+
+def test_a_few_bad_lines_in_events_hide_no_failure(tmp_path, capsys):
+    run = RunBuilder(tmp_path / "run", world_size=1)
+    run.rank(0).start().raw_event(b"garbage\n")
+    assert run_cli(capsys, "status", run.directory)[0] == 0
+
+
+def test_a_rank_that_may_not_be_read_is_code_1_and_named(capsys):
+    with unprivileged_directory() as directory:
+        run = RunBuilder(directory / "run", world_size=2)
+        run.rank(0).start()
+        closed = run.rank(1).directory.parent
+        closed.chmod(0)
+        code, out, _ = run_cli(capsys, "status", run.directory)
+        closed.chmod(0o700)
+    assert code == 1
+    assert "rank-00001: no permission to read it" in out
+
+
+def test_a_root_whose_runs_belong_to_others_says_so_and_what_helps(capsys):
+    with unprivileged_directory() as directory:
+        RunBuilder(directory / "run").directory.chmod(0)
+        code, _, err = run_cli(capsys, "status", directory)
+        (directory / "run").chmod(0o700)
+    assert code == 2
+    assert "no permission to read" in err
+    assert "--share-group" in err
 
 
 def test_missing_ranks_and_what_could_not_be_read_are_said(tmp_path):
@@ -164,6 +212,18 @@ def test_a_mistyped_command_is_told_the_commands(tmp_path, capsys, monkeypatch):
     code, _, err = run_cli(capsys, "statsu")
     assert code == 2
     assert "commands are status, hold, shell" in err
+
+
+@pytest.mark.parametrize(("argv", "said"), [
+    (["statis", "runs/x"], "unknown command statis; did you mean: trainwatch status"),
+    (["hodl", "runs/x", "--all", "--release"], "unknown command hodl; did you mean: trainwatch hold"),
+    (["frobnicate", "runs/x"], "unknown command frobnicate; commands are status, hold, shell"),
+])  # fmt: skip
+def test_an_unknown_command_is_told_the_one_that_was_meant(tmp_path, capsys, monkeypatch, argv, said):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run_cli(capsys, *argv)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert said in err
 
 
 def test_a_path_with_a_line_break_in_it_is_still_one_line(tmp_path, capsys):

@@ -30,8 +30,8 @@ def test_columns_fill_the_width_and_never_more(width, rows):
 
 
 def test_at_80_columns_who_state_exit_and_hold_stay():
-    assert titles(78, RUNNING, HELD) == ["rank", "host", "state", "phase", "age", "exit", "hold", "output"]
-    assert titles(78, RUNNING) == ["rank", "host", "state", "phase", "age", "output"]
+    assert titles(78, RUNNING, HELD) == ["rank", "host", "state", "phase", "age", "exit", "hold", "quiet"]
+    assert titles(78, RUNNING) == ["rank", "host", "state", "phase", "age", "quiet"]
     assert titles(60, RUNNING, HELD) == ["rank", "state", "phase", "exit", "hold"]
 
 

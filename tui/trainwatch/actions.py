@@ -63,12 +63,13 @@ ACTIONS = (
     Action("why", "w", "why", "Go to the rank that failed first", (OVERVIEW,), footer=7),
     Action("filter", "slash", "filter", "Show only the ranks that match: words, state:failed, rank:0-7, host:gpu-*",
            (OVERVIEW,), "/", 6),
-    Action("sort_next", "full_stop,greater_than_sign", "sort", "Sort by the next column", (OVERVIEW,), ". ,", 8),
-    Action("sort_previous", "comma,less_than_sign", "sort back", "Sort by the column before", (OVERVIEW,), ","),
+    Action("sort_next", "full_stop,greater_than_sign", "sort", "Sort by the next column", (OVERVIEW,), ".", 8),
+    Action("sort_previous", "comma,less_than_sign", "sort back", "Sort by the column before it", (OVERVIEW,), ","),
     Action("reverse", "r", "reverse", "Turn the order around", (OVERVIEW,)),
     Action("commands", "y", "commands", "The same for scripts: commands that release, extend or open a shell",
            (OVERVIEW, RANK, LOG)),
     Action("problems", "p", "problems", "What could not be read in the run directory", (OVERVIEW,)),
+    Action("hosts", "H", "hosts", "How each host is reached: connected, lagging, lost, and why", (OVERVIEW,)),
     Action("switch", "tab", "table/log", "Move between the table and the log below it", (OVERVIEW,)),
     Action("back", "escape", "back", "Out of the search, the filter, the log; then back to the runs", (OVERVIEW,),
            "esc", palette=False),
@@ -106,7 +107,8 @@ ACTIONS = (
     Action("palette", "colon", "commands", "Find an action by its name (also ctrl+p)", (APP,), ":", palette=False),
     Action("toggle_theme", "T", "theme", "Light or dark", (APP,)),
     Action("back", "escape", "back", "One step back", (RANK, LOG), "esc", 80, palette=False),
-    Action("quit", "q", "quit", "Leave; the run goes on", (APP,), footer=91),
+    Action("quit", "q,ctrl+c", "quit", "Leave; the run goes on (only a demo stops its workers)", (APP,),
+           footer=91),
 )  # fmt: skip
 
 

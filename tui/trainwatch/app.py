@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 from textual.app import App, SystemCommand
+from textual.command import CommandPalette
+from textual.events import Key
 from textual.reactive import reactive
 from textual.screen import Screen
+from textual.theme import ThemeProvider
+from textual.widgets import Input
 
 from trainwatch import actions, theme
 from trainwatch.following import Following
 from trainwatch.model.failure import first_failure
 from trainwatch.model.state import EMPTY, Run
 from trainwatch.screens import wishes
+from trainwatch.screens.once import Palette
 from trainwatch.screens.run_screen import RunScreen
 from trainwatch.sources.base import Source, SourceError
-from trainwatch.terminal import Watchdog
+from trainwatch.targets import Named
+from trainwatch.terminal import Watchdog, copied, program
 from trainwatch.widgets.keybar import perform
 
 REPAINT = 0.25
@@ -33,6 +40,9 @@ class TrainwatchApp(App[int]):
     CSS_PATH = "app.tcss"
     BINDINGS = actions.bindings(actions.APP)
     ENABLE_COMMAND_PALETTE = True
+    DEFAULT_CSS = """
+    .-typing-below ToastRack { dock: top; align: right top; margin: 2 0 0 0; }
+    """
 
     run_state: reactive[Run] = reactive(EMPTY, init=False, always_update=True)
     """The run as known now; every screen renders this, and only `_follow` sets it."""
@@ -42,7 +52,7 @@ class TrainwatchApp(App[int]):
         source: Source | None = None,
         *,
         root: Path | None = None,
-        open_source: Callable[[Path], Source] | None = None,
+        open_source: Callable[[Path], Awaitable[Source]] | None = None,
         clock: Callable[[], float] = time.time,
         theme_name: str | None = None,
     ) -> None:
@@ -53,6 +63,7 @@ class TrainwatchApp(App[int]):
         self.following: Following | None = None
         self._dirty = False
         self._rang = False
+        self._told_trouble = ""
         self.ansi_theme_dark, self.ansi_theme_light = theme.LOG_DARK, theme.LOG_LIGHT
 
     # Colours
@@ -89,8 +100,8 @@ class TrainwatchApp(App[int]):
     def _watch_run(self, source: Source, nested: bool) -> None:
         from trainwatch.screens.overview import Overview
 
-        following = self.following = Following(source, self._clock)
-        self._rang = False
+        following = self.following = Following(source, self._clock, program())
+        self._rang, self._told_trouble = False, ""
 
         async def closed(_: object = None) -> None:
             await following.close()
@@ -123,11 +134,20 @@ class TrainwatchApp(App[int]):
         if not self._rang and first_failure(run) is not None:
             self._rang = True
             self.bell()
+        self._tell_trouble(run.trouble)
         self._pass_answers()
+
+    def _tell_trouble(self, trouble: str) -> None:
+        """Say once that the run directory as a whole cannot be read any more; the header goes on saying it."""
+        if trouble and trouble != self._told_trouble and self.following is not None:
+            said = f"The run directory {self.following.name}: {trouble}. What has been read of it is still shown."
+            self.notify(said, severity="error", timeout=10, markup=False)
+        self._told_trouble = trouble
 
     def _tick(self) -> None:
         for screen in self._seen():
             screen.tick()
+        self._place_messages()
         self._pass_answers()
 
     def _seen(self) -> list[RunScreen]:
@@ -153,20 +173,60 @@ class TrainwatchApp(App[int]):
         except SourceError as error:
             self.notify(str(error), severity="error", markup=False)
         else:
-            self.notify(f"Asked rank {wish.key.rank} to {wish.command} its hold…", timeout=3, markup=False)
+            self.notify(f"Asked {wish.name} to {wish.command} its hold…", timeout=3, markup=False)
 
-    def on_open_run(self, wish: wishes.OpenRun) -> None:
-        """Watch another run; Esc comes back."""
-        if self._open_source is not None:
-            self.run_state = EMPTY
-            self._watch_run(self._open_source(wish.path), nested=True)
+    async def on_open_run(self, wish: wishes.OpenRun) -> None:
+        """Watch another run; Esc comes back. A key that came twice opens it once."""
+        if self._open_source is None or isinstance(self.screen, RunScreen):
+            return
+        try:
+            source = await self._open_source(wish.path)
+        except SourceError as error:
+            self.notify(str(error), severity="error", markup=False)
+            return
+        self.run_state = EMPTY
+        self._watch_run(source, nested=True)
 
     def on_open_shell(self, wish: wishes.OpenShell) -> None:
-        """A shell, while the run is still followed."""
-        if self.following is not None:
+        """A shell, while the run is still followed; one at a time, as there is one terminal."""
+        busy = any(worker.group == "shell" and not worker.is_finished for worker in self.workers)
+        if self.following is not None and not busy:
             from trainwatch.shell import open_shell
 
-            self.run_worker(open_shell(self, self.following, wish.key), group="shell", exclusive=True)
+            self.run_worker(open_shell(self, self.following, wish.key), group="shell")
+
+    async def on_copy(self, wish: wishes.Copy) -> None:
+        """Copy a text, and say where it went."""
+        where = await copied(wish.text, dict(os.environ))
+        if not where:
+            super().copy_to_clipboard(wish.text)
+            where = "Sent to your terminal's clipboard. Some terminals do not allow that: then select and copy there."
+        self.notify(where, markup=False)
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """What is selected on the screen goes the same way."""
+        self.post_message(wishes.Copy(text))
+
+    # Keys, whoever has them
+
+    def on_key(self, event: Key) -> None:
+        """A character that was typed before the line that it was meant for had the keys goes there now."""
+        line = getattr(self.screen, "type_ahead", None) or getattr(self.focused, "insert_text_at_cursor", None)
+        if callable(line) and event.is_printable and event.character is not None:
+            event.stop()
+            line(event.character)
+
+    def on_descendant_focus(self) -> None:
+        """What has the keys may be a line that is typed."""
+        self.call_after_refresh(self._place_messages)
+
+    def _place_messages(self) -> None:
+        """While there is a line to type in, messages stand in the other half of the screen, so as not to cover it."""
+        if not self.screen_stack:
+            return
+        lines = [self.focused] if isinstance(self.focused, Input) else list(self.screen.query("SearchBar, FilterBar"))
+        below = any(line.display and 2 * line.region.y >= self.size.height for line in lines)
+        self.screen.set_class(below, "-typing-below")
 
     # Actions that work everywhere
 
@@ -179,6 +239,15 @@ class TrainwatchApp(App[int]):
     def action_palette(self) -> None:
         """All actions by name."""
         self.action_command_palette()
+
+    def action_command_palette(self) -> None:
+        """The same, as Textual calls it."""
+        if not isinstance(self.screen, CommandPalette):
+            self.push_screen(Palette())
+
+    def search_themes(self) -> None:
+        """Choose among all themes."""
+        self.push_screen(Palette([ThemeProvider], placeholder="Search for themes…"))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """What the palette offers: the registry's actions that work on this screen, and Textual's theme picker."""
@@ -197,16 +266,47 @@ def _scopes(screen: Screen[object]) -> tuple[str, ...]:
 
 def run(target: Path) -> int:
     """Show a run directory, or a directory of runs to pick from; returns the exit code. Raises TargetError."""
-    from trainwatch.sources.local import LocalSource
+    from trainwatch.opening import directory
     from trainwatch_launcher.reader.runs import locate
 
+    async def opened(path: Path) -> Source:
+        return await directory(str(path))
+
+    is_root = locate(str(target)).is_root
+
+    async def app() -> TrainwatchApp:
+        return TrainwatchApp(None if is_root else await opened(target), root=target, open_source=opened)
+
+    return _show(app)
+
+
+def run_elsewhere(named: Named) -> int:
+    """Show a run that is reached over hosts; returns the exit code. Raises SourceError."""
+    from trainwatch.commands.remote import ask
+    from trainwatch.opening import open_source
+
+    async def app() -> TrainwatchApp:
+        return TrainwatchApp(await open_source(named, ask))
+
+    return _show(app)
+
+
+def _show(make: Callable[[], Awaitable[TrainwatchApp]]) -> int:
+    """Run an app, made in its own event loop: what was opened for it lives there."""
     if not all(stream is not None and stream.isatty() for stream in (sys.__stdin__, sys.__stderr__)):
         print("trainwatch: the screen needs a terminal; scripts use: trainwatch status TARGET", file=sys.stderr)
         return 2
-    source = None if locate(str(target)).is_root else LocalSource(target)
-    app = TrainwatchApp(source, root=target, open_source=LocalSource)
-    watchdog = Watchdog(lambda code: app.call_from_thread(app.exit, code, return_code=code))
-    watchdog.start()
-    app.run()
-    watchdog.stop()
-    return app.return_code or 0
+    if os.environ.get("TERM") == "dumb":
+        print("trainwatch: TERM=dumb: this terminal cannot show the screen; use: trainwatch status TARGET",
+              file=sys.stderr)  # fmt: skip
+        return 2
+
+    async def show() -> int:
+        app = await make()
+        watchdog = Watchdog(lambda code: app.call_from_thread(app.exit, code, return_code=code))
+        watchdog.start()
+        await app.run_async()
+        watchdog.stop()
+        return app.return_code or 0
+
+    return asyncio.run(show())

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from trainwatch.model import text
+from trainwatch.link import Link
+from trainwatch.model import holding, text
 from trainwatch.model.rows import row_of
-from trainwatch.model.state import EMPTY, Attempt, Run, apply
+from trainwatch.model.skew import OurClock
+from trainwatch.model.state import EMPTY, Run, apply
 from trainwatch.sources.base import ShellPlan, Source, SourceError
 from trainwatch.widgets.log_loader import ReadError
 from trainwatch_launcher.reader.changes import AttemptKey
@@ -35,19 +37,27 @@ class _Asked:
 class Following:
     """One run, followed from a source; what the screens get as their feed."""
 
-    def __init__(self, source: Source, clock: Callable[[], float]) -> None:
+    def __init__(self, source: Source, clock: Callable[[], float], program: str = "trainwatch") -> None:
         self.name = source.name
+        self.program = program
         self.problem = ""
         self.loaded = False
         self._source = source
         self._clock = clock
         self._run = EMPTY
+        self._written = EMPTY
+        self._our_clock = OurClock()
         self._asked: dict[str, _Asked] = {}
 
     @property
     def run(self) -> Run:
         """The run as known now."""
         return self._run
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """How each host is reached now; none for a run of this machine."""
+        return self._source.links
 
     def now(self) -> float:
         """The reader's clock, in Unix seconds."""
@@ -61,7 +71,8 @@ class Following:
         """Apply what the source says until it is closed; `changed` is called after each batch."""
         try:
             async for batch in self._source.changes():
-                self._run = apply(self._run, batch)
+                self._written = apply(self._written, batch)
+                self._run = self._our_clock.of(self._written, self._source.ahead)
                 self.loaded = True
                 changed()
                 await asyncio.sleep(0)  # a source that always has something must not starve the keys
@@ -81,9 +92,9 @@ class Following:
         for request, asked in list(self._asked.items()):
             attempt = self._run.attempts.get(asked.key)
             event = attempt.answer(request) if attempt is not None else None
-            label = text.label(asked.key)
-            if attempt is not None and event is not None:
-                found.append(_answer(label, asked.command, event.text("result"), attempt, self._clock()))
+            label = self._run.label(asked.key)
+            if event is not None:
+                found.append(_answer(self._run, asked, event.text("result"), self._clock()))
             elif self._clock() > asked.deadline:
                 said = f"Rank {label}: no answer to {asked.command} after {ANSWER_WITHIN:.0f} s."
                 found.append(Answer(said, False))
@@ -93,21 +104,32 @@ class Following:
         return found
 
     async def shell(self, key: AttemptKey) -> ShellPlan:
-        """How to open a shell where an attempt runs. Raises SourceError."""
-        return await self._source.shell(key)
+        """How to open a shell where an attempt runs, or ran, in its container. Raises SourceError."""
+        where, said = holding.stand_beside(self._run, key, self._clock())
+        try:
+            plan = await self._source.shell(where)
+        except SourceError as error:
+            raise SourceError(f"{said}: {error}" if said else str(error)) from None
+        return replace(plan, note=" · ".join(part for part in (said, plan.note) if part))
 
     async def close(self) -> None:
         """Stop following."""
         await self._source.close()
 
 
-def _answer(label: str, command: str, result: str, attempt: Attempt, now: float) -> Answer:
+def _answer(run: Run, asked: _Asked, result: str, now: float) -> Answer:
+    label = run.label(asked.key)
     if result != "done":
-        return Answer(f"Rank {label} says to {command}: {result or 'nothing'}", False)
-    left = row_of(attempt, now).hold_left
-    if command == "extend":
-        return Answer(f"Rank {label} is held {f'{text.countdown(left)} more' if left else 'for longer'}.", True)
-    return Answer(f"Rank {label} is released." if command == "release" else f"Rank {label}: {command} done.", True)
+        return Answer(f"Rank {label} says to {asked.command}: {result or 'nothing'}", False)
+    if asked.command == "release":
+        return Answer(f"Rank {label} is released.", True)
+    if asked.command != "extend":
+        return Answer(f"Rank {label}: {asked.command} done.", True)
+    row = row_of(run, asked.key, now)
+    if row.hold_left is None or row.hold_until is None:
+        return Answer(f"Rank {label} is held for longer.", True)
+    until = text.time_of_day(row.hold_until, now)
+    return Answer(f"Rank {label} is held until {until}, {text.countdown(row.hold_left)} more.", True)
 
 
 class _Log:

@@ -23,6 +23,10 @@ async def open_shell(app: App[Any], following: Following, key: AttemptKey) -> No
     except SourceError as error:
         app.notify(str(error), title="No shell", severity="warning", timeout=15, markup=False)
         return
+    if plan.cwd is not None and not await asyncio.to_thread(os.path.isdir, plan.cwd):
+        said = f"its directory {clean(plan.cwd)} is gone"
+        app.notify(said, title="No shell", severity="warning", timeout=15, markup=False)
+        return
     try:
         with app.suspend():
             problem = await _run(plan)
@@ -46,7 +50,7 @@ async def _run(plan: ShellPlan) -> str:
         )
         await process.wait()
     except OSError as error:
-        return f"{plan.argv[0]}: {error.strerror or error}"
+        return f"{error.filename or plan.argv[0]}: {error.strerror or error}"
     finally:
         signal.signal(signal.SIGINT, previous)
         _take_terminal_back()

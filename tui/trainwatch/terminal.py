@@ -1,24 +1,68 @@
-"""The terminal may go away (a dropped connection, a killed tmux); then this process must go too, whatever hangs.
+"""The person's terminal, beside what is drawn on it: that it may go away, what is copied in it, what is typed in it.
 
-Textual's input thread spins on a terminal that has hung up, and with SIGHUP ignored (nohup) nothing else would end it.
+When it goes away (a dropped connection, a killed tmux) this process must go too, whatever hangs: Textual's input thread
+spins on a terminal that has hung up, and with SIGHUP ignored (nohup) nothing else would end it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import select
+import shlex
+import shutil
 import signal
 import sys
 import termios
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 EVERY = 0.5
 """Seconds between two looks at the terminal."""
 GRACE = 1.0
 """Seconds that an orderly end may take before the process is ended the hard way."""
 HUNG_UP = 128 + signal.SIGHUP
+COPY_WITHIN = 3.0
+"""Seconds that tmux has to take what is copied."""
+
+
+def program() -> str:
+    """How `trainwatch` is started in this terminal as it stands here: by its name, or by the path to ours."""
+    if shutil.which("trainwatch") is not None:
+        return "trainwatch"
+    script = Path(sys.executable).parent / "trainwatch"
+    if not os.access(script, os.X_OK):
+        return f"{shlex.quote(sys.executable)} -m trainwatch"
+    try:
+        near = os.path.relpath(script)
+    except OSError:  # where we stand is gone
+        near = str(script)
+    return shlex.quote(str(script) if near.startswith(os.pardir) else near)
+
+
+async def copied(text: str, environ: Mapping[str, str]) -> str:
+    """Give tmux a text to paste, and through it the terminal around it; returns where it went.
+
+    Empty outside tmux, or when that does not take it: then the terminal itself has to be asked, by OSC 52.
+    """
+    if not environ.get("TMUX"):
+        return ""
+    try:
+        tmux = await asyncio.create_subprocess_exec(
+            "tmux", "load-buffer", "-w", "-", env=dict(environ), stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
+        )  # fmt: skip
+    except OSError:
+        return ""
+    try:
+        await asyncio.wait_for(tmux.communicate(text.encode()), COPY_WITHIN)
+    except asyncio.TimeoutError:
+        tmux.kill()
+        return ""
+    paste = "Copied to tmux (its prefix, then ] pastes), and to your terminal's clipboard where that is allowed."
+    return paste if tmux.returncode == 0 else ""
 
 
 def is_gone(fd: int) -> bool:

@@ -15,6 +15,9 @@ from trainwatch_launcher.rundir.records import RunInfo
 MAX_ENTRIES = 5000
 """So many entries of a root are looked at; more would make a slow disk wait."""
 MAX_RUNS = 200
+NO_PERMISSION = "no permission to read it"
+SHARING = "run trainwatch as the user that owns it, or start launchers with --share-group for your group to read"
+"""What helps against a run that may not be read."""
 MAX_DEPTH = 8
 """How far above a path its run may be."""
 
@@ -47,6 +50,11 @@ class FoundRun:
     problem: str = ""
     """Why it cannot be opened, in one line; empty when it can."""
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether it is another user's, who does not share it."""
+        return self.problem == NO_PERMISSION
+
 
 def locate(path: str) -> Target:
     """What a path means: a run, a root of runs, or something inside a run. Raises TargetError for anything else."""
@@ -62,11 +70,20 @@ def locate(path: str) -> Target:
     except FileNotFoundError:
         raise TargetError("%s does not exist; name the directory that trainwatch-launch was given" % path) from None
     except PermissionError:
-        raise TargetError("%s: no permission to read it; run trainwatch as the user that owns it" % path) from None
+        raise TargetError("%s: no permission to read it; %s" % (path, SHARING)) from None
     except OSError as error:
         raise TargetError("%s cannot be read: %s" % (path, error.strerror or error)) from None
-    if any(_may_be_run(entry.path) for entry in entries if _is_dir(entry)):
-        return Target(full, is_root=True)
+    closed = None
+    for entry in entries:
+        try:
+            if _is_dir(entry) and _may_be_run(entry.path):
+                return Target(full, is_root=True)
+        except PermissionError:
+            closed = closed or entry.name
+    if closed is not None:
+        # it cannot be told whether these are runs: a run's directory is its user's alone
+        message = "%s: no run in it that you may read; no permission to read %s in it; %s"
+        raise TargetError(message % (path, closed, SHARING))
     what = "holds no run" if entries else "is empty; no launcher has written there yet"
     if any(entry.name == paths.RUN_FILE for entry in entries):
         what = "holds no run that can be read: its run.json is damaged or another tool's, and there are no ranks"
@@ -94,7 +111,7 @@ def _found(path: str, time: float) -> FoundRun | None:
     except NewerFormatError as error:
         return FoundRun(path, name, time, problem=_newer(error))
     except PermissionError:
-        return FoundRun(path, name, time, problem="no permission to read it")
+        return FoundRun(path, name, time, problem=NO_PERMISSION)
     except (OSError, RecordError):
         return FoundRun(path, name, time) if _has_ranks(path) else None
     return FoundRun(path, info.run_id, info.created, info.world_size, tuple(info.command))
@@ -154,9 +171,11 @@ def _newer(error: NewerFormatError) -> str:
 
 
 def _may_be_run(directory: str) -> bool:
-    """Whether it looks like a run from outside, readable or not."""
+    """Whether it looks like a run. Raises PermissionError when that cannot be seen."""
     try:
         return os.path.lexists(os.path.join(directory, paths.RUN_FILE)) or _has_ranks(directory)
+    except PermissionError:
+        raise
     except OSError:
         return False
 

@@ -125,3 +125,23 @@ def test_a_terminal_opens_on_another_host_without_openssh(sshd, tmux):
     tmux.send("Enter")
     tmux.wait_for("hello rank 3")
     assert tmux.wait_for_exit() == 7
+
+
+def test_a_hold_is_ended_and_a_shell_opened_over_ssh(sshd, trainwatch, launch):
+    directory = sshd.disk(9) / "run"
+    launched = launch.start("sh", "-c", "exit 3", options=[f"--run-dir={directory}", "--hold=600"])
+    launched.run = directory
+    launched.wait_for_event("hold")
+    target = f"ssh://worker-9{sshd.path}/run"
+
+    inside = trainwatch("shell", target, "--rank", "0", "--", "sh", "-c", "pwd; echo rank=$TRAINWATCH_SHELL")
+    assert inside.returncode == 0, inside.stderr
+    assert inside.stdout.splitlines()[0] == str(launch.directory)
+
+    longer = trainwatch("hold", target, "--rank", "0", "--extend", "2h")
+    assert longer.returncode == 0, longer.stderr
+    assert "more, until" in longer.stdout
+    ended = trainwatch("hold", target, "--rank", "0", "--release")
+    assert ended.returncode == 0, ended.stderr
+    assert launched.wait(timeout=15).code == 3
+    assert launched.events("release")[0].text("why") == "command"

@@ -6,24 +6,26 @@ import sys
 import time
 
 from trainwatch.commands.targets import Followed, run_directory
-from trainwatch.model import text
-from trainwatch.model.query import QueryError, ranks
-from trainwatch.model.rows import Row, rows
+from trainwatch.model import holding, naming, text
+from trainwatch.model.rows import Row, row_of
+from trainwatch.sources.base import SourceError
 from trainwatch_launcher.reader.changes import AttemptKey
-from trainwatch_launcher.reader.requests import RequestError, write_request
 
 DESCRIPTION = "End or extend the holds of failed workers, and wait for their answers."
 EPILOG = """\
 A released worker exits with the code of its command; its container then goes, and its GPUs are free.
+A rank is named as the table shows it: 2, or 2#1 for its first attempt, or 2.0 for local rank 0, which its container
+holds. 2 alone is its newest attempt; when that is not held, the only one that is.
 
 exit codes:
   0  every worker that was asked has done it
-  1  nothing was held, or a worker could not be asked, said no, or did not answer within 5 seconds
+  1  one that was named is not there or not held, could not be asked, said no, or did not answer within 5 seconds
   2  TARGET is no run that can be read, or the options make no sense
 
 examples:
   trainwatch hold RUN --rank 2 --extend 2h
   trainwatch hold RUN --rank 0-3,7 --release
+  trainwatch hold RUN --rank '2#1' --release
   trainwatch hold RUN --all --release
 """
 ANSWER_WITHIN = 5.0
@@ -35,21 +37,26 @@ def main(argv: list[str]) -> int:
     options = _parser().parse_args(argv)
     target = run_directory(options.target)
     followed = Followed(target.path)
-    held = [row for row in rows(followed.run, time.time()) if row.state == "held"]
-    chosen = [row for row in held if options.all or options.rank(row.key.rank)]
-    if not chosen:
-        others = f"; held are rank {', '.join(row.label for row in held)}" if held else ""
-        print(f"trainwatch: no {'rank' if options.all else 'such rank'} is held{others}", file=sys.stderr)
-        return 1
+    now = time.time()
+    picked = _all_held(followed, now) if options.all else holding.pick_held(followed.run, options.rank, now)
+    for said in (*picked.notes, *picked.problems):
+        print(f"trainwatch: {said}", file=sys.stderr)
+    chosen = picked.rows
     command = "release" if options.release else "extend"
     asked: dict[AttemptKey, str] = {}
     for row in chosen:
         try:
-            asked[row.key] = write_request(followed.run.attempts[row.key].directory, command, options.extend)
-        except RequestError as error:
+            asked[row.key] = followed.request(row.key, command, options.extend)
+        except SourceError as error:
             print(f"trainwatch: rank {row.label}: {error}", file=sys.stderr)
     done = _answers(followed, asked)
-    return 0 if done == len(chosen) else 1
+    followed.close()
+    return 0 if done == len(chosen) and not picked.problems else 1
+
+
+def _all_held(followed: Followed, now: float) -> holding.Picked:
+    rows = holding.held(followed.run, now)
+    return holding.Picked(rows, problems=() if rows else ("no rank is held",))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -57,9 +64,9 @@ def _parser() -> argparse.ArgumentParser:
         prog="trainwatch hold", description=DESCRIPTION, epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    parser.add_argument("target", metavar="TARGET", help="a run directory, or a directory of runs for its newest")
+    parser.add_argument("target", metavar="TARGET", help="a run directory, a directory of runs for its newest, or ssh://…")
     who = parser.add_mutually_exclusive_group(required=True)
-    who.add_argument("--rank", type=_ranks, metavar="N", help="the held attempts of a rank; also 0-7 or 0-7,12")
+    who.add_argument("--rank", type=_ranks, metavar="N", help="which ranks: 2, 0-7 or 0-7,12; 2#1, 2.0")
     who.add_argument("--all", action="store_true", help="all that are held")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--release", action="store_true", help="end the hold now")
@@ -67,10 +74,10 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _ranks(written: str) -> object:
+def _ranks(written: str) -> tuple[naming.Name, ...]:
     try:
-        return ranks(written)
-    except QueryError as error:
+        return naming.parse(written)
+    except naming.NamingError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
@@ -88,24 +95,28 @@ def _answers(followed: Followed, asked: dict[AttemptKey, str]) -> int:
     deadline = time.monotonic() + ANSWER_WITHIN
     while waiting and time.monotonic() < deadline:
         followed.look()
-        now = {row.key: row for row in rows(followed.run, time.time())}
+        run, now = followed.run, time.time()
         for key, identity in list(waiting.items()):
-            answer = followed.run.attempts[key].answer(identity)
+            answer = run.attempts[key].answer(identity)
             if answer is None:
                 continue
             del waiting[key]
             result = answer.text("result")
             done += result == "done"
-            print(f"rank {text.label(key)}: {_outcome(answer.text('command'), result, now[key])}", flush=True)
+            said = _outcome(answer.text("command"), result, row_of(run, key, now), now)
+            print(f"rank {run.label(key)}: {said}", flush=True)
         time.sleep(LOOK_EVERY if waiting else 0)
     for key in waiting:
-        print(f"trainwatch: rank {text.label(key)} has not answered; its launcher may be gone or slow", file=sys.stderr)
+        label = followed.run.label(key)
+        print(f"trainwatch: rank {label} has not answered; its launcher may be gone or slow", file=sys.stderr)
     return done
 
 
-def _outcome(command: str, result: str, row: Row) -> str:
+def _outcome(command: str, result: str, row: Row, now: float) -> str:
     if result != "done":
         return text.printable(result)
     if command == "release":
         return f"released; it exits with {row.exit_text}"
-    return f"held for {text.duration(row.hold_left)} more" if row.hold_left is not None else "extended"
+    if row.hold_left is None or row.hold_until is None:
+        return "extended"
+    return f"held for {text.duration(row.hold_left)} more, until {text.time_of_day(row.hold_until, now)}"

@@ -42,7 +42,7 @@ class RemoteRun:
         self._error: SourceError | None = None
         self._closed = False
         try:
-            self._source = self._do(lambda: open_source(named, _ask if sys.stdin.isatty() else None))
+            self._source = self._do(lambda: open_source(named, ask if sys.stdin.isatty() else None))
             atexit.register(self.close)
             asyncio.run_coroutine_threadsafe(self._follow(), self._loop)
             self._wait_until_read()
@@ -109,5 +109,6 @@ def _trouble(link: Link) -> str:
     return f"not connected: {link.reason or link.state}"
 
 
-async def _ask(question: str) -> str:
+async def ask(question: str) -> str:
+    """Ask the person at the terminal for a secret, before any screen is shown."""
     return await asyncio.to_thread(getpass.getpass, f"trainwatch: {question}")

@@ -7,9 +7,9 @@ import sys
 import time
 
 from trainwatch.commands.targets import Followed, TargetError, run_directory
-from trainwatch.model.rows import Row, rows
+from trainwatch.model import holding, naming
+from trainwatch.model.state import Run
 from trainwatch.sources.base import SourceError
-from trainwatch.sources.shells import plan
 from trainwatch_launcher.reader.changes import AttemptKey
 
 DESCRIPTION = "Open a shell in the working directory and environment of a rank, or run a command there."
@@ -22,7 +22,8 @@ exit codes:
   126 and 127 as a shell gives them when COMMAND cannot be run or is not found
 
 examples:
-  trainwatch shell RUN --rank 2
+  trainwatch shell RUN --rank 2              its newest attempt, or the only one that is still held
+  trainwatch shell RUN --rank '2#1'          its first attempt
   trainwatch shell RUN/rank-00002
   trainwatch shell RUN --rank 2 -- nvidia-smi
 """
@@ -37,22 +38,31 @@ def main(argv: list[str]) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     parser.add_argument("target", metavar="TARGET", help="a run directory, or that of a rank or attempt in it")
-    parser.add_argument("--rank", metavar="RANK", help="the rank, as the table shows it: 2, 2·1 or 2.0")
+    parser.add_argument("--rank", metavar="RANK", help="the rank, as the table shows it: 2, 2#1 or 2.0")
     options = parser.parse_args(own)
     if dashes and not command:
         parser.error("nothing after --")
     target = run_directory(options.target)
     followed = Followed(target.path)
-    row = _choose(rows(followed.run, time.time()), options.rank, target.key)
+    run, now = followed.run, time.time()
+    key, notes = _choose(run, now, options.rank, target.key)
+    beside, said = holding.stand_beside(run, key, now)
+    for note in filter(None, (*notes, said)):
+        print(f"trainwatch: {note}", file=sys.stderr)
     try:
-        way = plan(followed.run.attempts[row.key].directory, row.key, tuple(command))
+        way = followed.shell(beside, tuple(command))
     except SourceError as error:
         print(f"trainwatch: {error}", file=sys.stderr)
         return 1
+    followed.close()
     print(f"trainwatch: {way.note}", file=sys.stderr, flush=True)
     try:
         if way.cwd is not None:
             os.chdir(way.cwd)
+    except OSError as error:
+        print(f"trainwatch: its directory {way.cwd}: {error.strerror or error}", file=sys.stderr)
+        return 1
+    try:
         os.execvpe(way.argv[0], way.argv, way.env if way.env is not None else os.environ)
     except OSError as error:
         print(f"trainwatch: cannot run {way.argv[0]}: {error.strerror or error}", file=sys.stderr)
@@ -66,24 +76,32 @@ def _split(argv: list[str]) -> tuple[list[str], bool, list[str]]:
     return argv[:at], True, argv[at + 1 :]
 
 
-def _choose(found: tuple[Row, ...], rank: str | None, key: AttemptKey | None) -> Row:
-    """The row that was meant: by its label, by a path into the run, or the only one. Raises TargetError."""
-    if rank is not None:
-        matches = [row for row in found if row.label == rank or (rank == str(row.key.rank) and not row.nested)]
-        exact = [row for row in matches if not row.superseded] or matches
-    elif key is not None:
-        exact = [row for row in found if row.key == key or (not key.attempt and row.key.rank == key.rank)]
-        exact = [row for row in exact if row.key == key or not (row.superseded or row.nested)]
-    else:
-        exact = [row for row in found if not row.superseded and not row.nested]
-    if rank is None and key is None and len(exact) > 1:
-        raise TargetError(f"which rank? Name one with --rank: {_labels(exact)}")
-    if not exact:
-        there = f"; there are {_labels(list(found))}" if found else "; no rank has come yet"
-        raise TargetError(f"no rank {rank if rank is not None else ''} in this run{there}".replace("  ", " "))
-    return exact[-1]
+def _choose(run: Run, now: float, rank: str | None, inside: AttemptKey | None) -> tuple[AttemptKey, tuple[str, ...]]:
+    """The attempt that was meant: by its name, by a path into the run, or the only one. Raises TargetError.
+
+    With it, what is to be said about the choice.
+    """
+    picked = holding.pick_one(run, _name(run, rank, inside), now)
+    if not picked.rows:
+        raise TargetError("; ".join(picked.problems))
+    return picked.rows[0].key, picked.notes
 
 
-def _labels(found: list[Row]) -> str:
-    labels = [row.label for row in found]
-    return ", ".join(labels if len(labels) <= 12 else [*labels[:10], "…", labels[-1]])
+def _name(run: Run, written: str | None, inside: AttemptKey | None) -> naming.Name:
+    if written is None:
+        ranks = [inside.rank] if inside is not None else sorted({key.rank for key in run.order})
+        if len(ranks) != 1:
+            which = f"which rank? Name one with --rank: {naming.spans(ranks)}" if ranks else "no rank has come yet"
+            raise TargetError(which)
+        if inside is None:
+            return naming.Name(str(ranks[0]), ranks[0], ranks[0])
+        local = inside.local_rank if inside.local_rank >= 0 else None
+        label = run.label(inside)
+        return naming.Name(label, inside.rank, inside.rank, inside.attempt or None, local, inside.local_attempt or None)
+    try:
+        names = naming.parse(written)
+    except naming.NamingError as error:
+        raise TargetError(f"--rank: {error}") from None
+    if len(names) > 1 or names[0].is_span:
+        raise TargetError(f"--rank {written}: a shell is beside one rank; name one")
+    return names[0]

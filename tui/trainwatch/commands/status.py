@@ -20,7 +20,8 @@ DESCRIPTION = "Say once how a run is doing: each rank's state, phase, exit code,
 EPILOG = """\
 exit codes:
   0  nothing has failed
-  1  a rank has failed or is lost (only the newest attempt of each rank counts)
+  1  a rank has failed or is lost (only the newest attempt of each rank counts), or one could not be read: then it is
+     not known whether it has
   2  TARGET is no run that can be read
 
 with --json one object is printed: {"run": {...}, "ranks": [{...}, ...]}; times are seconds (durations and ages) or Unix
@@ -34,7 +35,7 @@ examples:
 
 RED, GREEN, YELLOW, BOLD, RESET = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
 COLOURS = {"failed": RED, "held": RED, "lost": RED, "ended": RED, "stalled": YELLOW, "finished": GREEN}
-COLUMNS = ("RANK", "HOST", "STATE", "PHASE", "FOR", "EXIT", "HOLD", "OUTPUT", "LAST", "LINE")
+COLUMNS = ("RANK", "HOST", "STATE", "PHASE", "FOR", "EXIT", "HOLD", "OUTPUT", "QUIET", "LAST LINE")
 GAP = "  "
 
 
@@ -55,7 +56,8 @@ def main(argv: list[str]) -> int:
         print(json.dumps(as_json(followed.run, whole, now), indent=2))
     else:
         print("\n".join(as_table(followed.run, whole, now, _colours_wanted(), _columns())))
-    return 1 if whole.bad else 0
+    hidden = [problem for problem in followed.run.problems if problem.key is None]  # a rank's directory, or the run's
+    return 1 if whole.bad or whole.unread or hidden else 0
 
 
 def as_json(run: Run, whole: Summary, now: float) -> dict[str, Any]:
@@ -165,7 +167,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         row.exit_text,
         text.duration(row.hold_left),
         text.size(row.output_bytes),
-        text.ago(row.last_output_age),
+        text.duration(row.last_output_age),
         text.printable(row.reason or row.last_line),
     )
 

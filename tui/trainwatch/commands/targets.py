@@ -4,12 +4,22 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from trainwatch.config import load
 from trainwatch.model.state import EMPTY, Run, apply
+from trainwatch.sources import shells
+from trainwatch.sources.base import ShellPlan, SourceError
+from trainwatch.targets import Directory, Named, parse
+from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.reader.directory import Reader
-from trainwatch_launcher.reader.runs import Target, TargetError, find_runs, locate
+from trainwatch_launcher.reader.requests import RequestError, write_request
+from trainwatch_launcher.reader.runs import SHARING, Target, TargetError, find_runs, locate
 
-__all__ = ["Followed", "TargetError", "default_root", "find", "run_directory"]
+if TYPE_CHECKING:
+    from trainwatch.commands.remote import RemoteRun
+
+__all__ = ["Followed", "TargetError", "default_root", "find", "is_remote", "named", "run_directory"]
 
 
 def default_root() -> Path:
@@ -30,6 +40,11 @@ def find(written: str | None) -> Target:
 
 def run_directory(written: str | None) -> Target:
     """The run that a TARGET names; of a root, its newest run, which is said on stderr. Raises TargetError."""
+    if written is not None:
+        meant = named(written)
+        if not isinstance(meant.target, Directory):
+            return Target(written)
+        written = meant.target.path
     target = find(written)
     if not target.is_root:
         return target
@@ -37,23 +52,71 @@ def run_directory(written: str | None) -> Target:
     newest = next((run for run in runs if not run.problem), None)
     if newest is None:
         why = f": {runs[0].problem}" if runs else ""
+        if runs and runs[0].is_closed:
+            why += f"; {SHARING}"
         raise TargetError(f"{target.path}: none of its runs can be opened{why}")
     if len(runs) > 1:
         print(f"trainwatch: the newest of {len(runs)} runs: {newest.path}", file=sys.stderr)
     return Target(newest.path)
 
 
-class Followed:
-    """A run directory that is read again when asked, without a screen."""
+def named(written: str, hosts_file: str | None = None) -> Named:
+    """What was written, with the user's configuration: its names and options. Raises TargetError."""
+    return parse(written, load(), hosts_file)
 
-    def __init__(self, directory: str) -> None:
-        self.reader = Reader(directory)
+
+def is_remote(target: Named) -> bool:
+    """Whether a target needs a source of its own, and is no directory that we read ourselves."""
+    return not isinstance(target.target, Directory)
+
+
+class Followed:
+    """A run that is read again when asked, without a screen. `target` is a directory, or what `named` understands.
+
+    Raises TargetError for a run elsewhere that cannot be read.
+    """
+
+    def __init__(self, target: str, hosts_file: str | None = None) -> None:
+        self._remote: RemoteRun | None = None
+        self._reader: Reader | None = None
         self.run: Run = EMPTY
+        where = named(target, hosts_file)
+        if is_remote(where):
+            from trainwatch.commands.remote import RemoteRun
+
+            self._remote = RemoteRun(where)
+        else:
+            assert isinstance(where.target, Directory)
+            self._reader = Reader(where.target.path)
         self.look()
 
     def look(self) -> Run:
         """Read what is new; returns the run as it is now."""
+        if self._remote is not None:
+            self.run = self._remote.look()
+            return self.run
+        assert self._reader is not None
         while True:
-            self.run = apply(self.run, self.reader.poll())
-            if not self.reader.behind:
+            self.run = apply(self.run, self._reader.poll())
+            if not self._reader.behind:
                 return self.run
+
+    def request(self, key: AttemptKey, command: str, seconds: float | None = None) -> str:
+        """Ask an attempt's launcher for something; returns the request's id. Raises SourceError."""
+        if self._remote is not None:
+            return self._remote.request(key, command, seconds)
+        try:
+            return write_request(self.run.attempts[key].directory, command, seconds)
+        except RequestError as error:
+            raise SourceError(str(error)) from None
+
+    def shell(self, key: AttemptKey, command: tuple[str, ...] = ()) -> ShellPlan:
+        """A shell, or `command`, for an attempt. Raises SourceError."""
+        if self._remote is not None:
+            return self._remote.shell(key, command)
+        return shells.plan(self.run.attempts[key].directory, key, command)
+
+    def close(self) -> None:
+        """Leave the hosts, if there are any."""
+        if self._remote is not None:
+            self._remote.close()

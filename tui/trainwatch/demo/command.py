@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from trainwatch.demo.job import DemoError, Job, Plan, beside_python, make_run_directory
+from trainwatch.terminal import program
 
 VIEWER_TIMEOUT = 5.0
 
@@ -124,7 +125,7 @@ def headless(job: Job, options: argparse.Namespace) -> int:
     job.wait()
     good = job.went_as_planned()
     if not good:
-        complain("the run did not go as planned: trainwatch " + shlex.quote(str(job.run_directory)))
+        complain(f"the run did not go as planned: {program()} {shlex.quote(str(job.run_directory))}")
     print(job.run_directory, flush=True)
     return 0 if good else 1
 
@@ -132,11 +133,12 @@ def headless(job: Job, options: argparse.Namespace) -> int:
 def interactive(job: Job, options: argparse.Namespace) -> int:
     """Open the viewer on the run, and say afterwards what is left of it."""
     code = view(job.run_directory)
-    again = f"trainwatch {shlex.quote(str(job.run_directory))}"
+    where = shlex.quote(str(job.run_directory))
+    again = f"{program()} {where}"
     if options.keep and job.alive():
         print(f"The workers go on or are held, for {job.plan.hold:g} s after their failure.")
         print(f"  watch them:  {again}")
-        print(f"  end a hold:  trainwatch hold {shlex.quote(str(job.run_directory))} --all --release")
+        print(f"  end a hold:  {program()} hold {where} --all --release")
         job.leave()
     else:
         stop(job)

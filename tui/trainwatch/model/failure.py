@@ -35,7 +35,7 @@ def first_failure(run: Run, now: float | None = None) -> Failure | None:
     Only the newest attempt of each rank counts. With `now` (reader's clock, Unix seconds) lost ranks count too, from
     their last sign of life on. Local ranks count when no rank as a whole has failed before them.
     """
-    failures = [failure for attempt in run.current() if (failure := _failure_of(attempt, now)) is not None]
+    failures = [failure for attempt in run.current() if (failure := _failure_of(run, attempt, now)) is not None]
     if not failures:
         return None
     first = min(failures, key=lambda failure: (failure.time, failure.key))
@@ -43,7 +43,7 @@ def first_failure(run: Run, now: float | None = None) -> Failure | None:
     return Failure(**{**vars(first), "others": len(ranks) - 1})
 
 
-def _failure_of(attempt: Attempt, now: float | None) -> Failure | None:
+def _failure_of(run: Run, attempt: Attempt, now: float | None) -> Failure | None:
     status = attempt.status
     if status is not None and status.exit_code:
         moment = status.exited if status.exited is not None else status.time
@@ -54,4 +54,4 @@ def _failure_of(attempt: Attempt, now: float | None) -> Failure | None:
         return None
     time = clock.server_time(status, moment)
     reason = status.reason or status.last_line
-    return Failure(attempt.key, text.label(attempt.key), status.host, time, status.exit_code, shown, reason)
+    return Failure(attempt.key, run.label(attempt.key), status.host, time, status.exit_code, shown, reason)

@@ -1,10 +1,10 @@
 """Which rows, in what order: the filter that a user types, and the columns to sort by."""
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 
+from trainwatch.model import naming
 from trainwatch.model.rows import Row
 from trainwatch_launcher.rundir.state import BAD, LIVE, STATES
 
@@ -48,7 +48,8 @@ def _value(row: Row, key: str) -> object:
 def parse(query: str) -> Test:
     """A filter: words that must all hold, `-word` for one that must not.
 
-    `state:failed` (also `state:bad`, `state:live`, several with commas), `rank:0-7,12` (`rank:8-`: from 8 on),
+    `state:failed` (also `state:bad`, `state:live`, several with commas), `rank:0-7,12` (`rank:8-`: from 8 on;
+    `rank:3#2`: its second attempt, `rank:3.0`: its local rank 0),
     `host:gpu-0*`, `phase:load`, `exit:137`; any other word is looked for in the label, host, phase, state, reason and
     last line. Case does not matter. Raises QueryError when a word means nothing.
     """
@@ -93,23 +94,12 @@ def _state(wanted: str) -> Test:
 
 
 def _rank(wanted: str) -> Test:
-    named = ranks(wanted)
-    return lambda row: named(row.key.rank)
-
-
-def ranks(written: str) -> Callable[[int], bool]:
-    """Whether a rank is among those written as `3`, `0-7` or `0-7,12`. Raises QueryError."""
-    spans = [_span(part) for part in written.split(",") if part]
-    return lambda rank: any(first <= rank <= last for first, last in spans)
-
-
-def _span(part: str) -> tuple[int, int]:
-    first, dash, last = part.partition("-")
-    if not first.isdecimal() or not (last.isdecimal() or not last):
-        raise QueryError(f"{part!r} is no rank; write rank:3, rank:0-7 or rank:0-7,12")
-    if not dash:
-        return int(first), int(first)
-    return int(first), int(last) if last else sys.maxsize
+    try:
+        names = naming.parse(wanted)
+    except naming.NamingError as error:
+        wrong = error.part or wanted
+        raise QueryError(f"{wrong!r} is no rank; write rank:3, rank:0-7,12, rank:3#2 or rank:3.0") from None
+    return lambda row: any(name.covers(row.key) for name in names)
 
 
 def _pattern(value: Callable[[Row], str]) -> Callable[[str], Test]:

@@ -13,13 +13,31 @@ NO_SIGN_OF_LIFE = 15.0
 """An attempt without a status or an event is lost when its directory is older than this many seconds."""
 
 
+STANDINGS = {
+    "starting": "is starting",
+    "running": "is running",
+    "stalled": "has stalled",
+    "finished": "has finished",
+    "failed": "has failed and is not held",
+    "held": "is held",
+    "ended": "is not held any more",
+    "lost": "is lost: its launcher gives no sign of life",
+}
+"""How each state is said of a rank."""
+
+
+def standing(state: str) -> str:
+    """A state as what a rank does: `is running`, `has finished`, `is not held any more`."""
+    return STANDINGS.get(state, f"is {state}")
+
+
 @dataclass(frozen=True)
 class Row:
     """One attempt at one moment. Ages and durations are seconds, never negative; None means that nobody knows."""
 
     key: AttemptKey
     label: str
-    """`3`, `3·2` (attempt 2), `3.0` (local rank 0)."""
+    """`3`, `3#2` (attempt 2, where there are several), `3.0` (local rank 0); see `naming`."""
     host: str = ""
     state: str = STARTING
     """One of `rundir.state.STATES`."""
@@ -69,24 +87,25 @@ class Row:
 
 def rows(run: Run, now: float) -> tuple[Row, ...]:
     """A row for each attempt, by rank, then attempt. `now` is the reader's clock, in Unix seconds."""
-    return tuple(row_of(run.attempts[key], now, key in run.superseded) for key in run.order)
+    return tuple(row_of(run, key, now) for key in run.order)
 
 
-def row_of(attempt: Attempt, now: float, replaced: bool = False) -> Row:
-    """The row of one attempt at `now`."""
+def row_of(run: Run, key: AttemptKey, now: float) -> Row:
+    """The row of one attempt of a run at `now`."""
+    attempt = run.attempts[key]
     status = attempt.status
     if status is None:
-        return _unknown(attempt, now, replaced)
+        return _unknown(run, attempt, now)
     state = state_at(attempt, now)
     ended = _end_of(status)
     until = now if ended is None else clock.server_time(status, ended)
     hold_left = clock.left(status, status.hold_until, now) if state == "held" else None
     return Row(
-        key=attempt.key,
-        label=text.label(attempt.key),
+        key=key,
+        label=run.label(key),
         host=status.host,
         state=state,
-        superseded=replaced,
+        superseded=key in run.superseded,
         nested=attempt.nested,
         phase=status.phase,
         phase_age=clock.age(status, status.phase_since, until),
@@ -119,12 +138,12 @@ def state_at(attempt: Attempt, now: float) -> str:
     return STARTING
 
 
-def _unknown(attempt: Attempt, now: float, replaced: bool) -> Row:
+def _unknown(run: Run, attempt: Attempt, now: float) -> Row:
     return Row(
         key=attempt.key,
-        label=text.label(attempt.key),
+        label=run.label(attempt.key),
         state=state_at(attempt, now),
-        superseded=replaced,
+        superseded=attempt.key in run.superseded,
         nested=attempt.nested,
         warning=attempt.problem,
         heartbeat_age=clock.age(None, attempt.found, now),

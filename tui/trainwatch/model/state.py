@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from trainwatch.model import naming
 from trainwatch.model.facts import completed
 from trainwatch_launcher.reader.changes import (
     AttemptFound,
@@ -24,6 +25,8 @@ MILESTONES = frozenset(("start", "exit", "hold", "hold-extended", "release", "en
 MAX_MILESTONES = 200
 MAX_PHASES = 1000
 MAX_PROBLEMS = 200
+RUN_DIRECTORY = "."
+"""The path of a problem that is the whole run directory's."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,8 @@ class Run:
     """The keys of `attempts` by rank, then attempt; nested ranks after their container."""
     superseded: frozenset[AttemptKey] = frozenset()
     """Attempts of which a newer one exists; with a rank's attempt, all the local ranks inside it."""
+    labels: Mapping[AttemptKey, str] = field(default_factory=lambda: MappingProxyType({}))
+    """What each attempt is called; no two are called the same, and commands understand it."""
 
     @property
     def world_size(self) -> int | None:
@@ -133,6 +138,15 @@ class Run:
         if self.info is not None:
             return self.info.run_id
         return next((a.status.run_id for a in self.attempts.values() if a.status is not None), "")
+
+    def label(self, key: AttemptKey) -> str:
+        """What an attempt is called."""
+        return self.labels.get(key) or naming.label(key)
+
+    @property
+    def trouble(self) -> str:
+        """Why the run directory as a whole cannot be read now, in one line; empty while it can be."""
+        return next((problem.message for problem in self.problems if problem.path == RUN_DIRECTORY), "")
 
     def current(self) -> list[Attempt]:
         """The attempts that no newer one has replaced, by rank, local ranks included."""
@@ -155,15 +169,15 @@ def apply(run: Run, changes: Iterable[Change]) -> Run:
             _set_problem(problems, change)
             if change.key is not None:
                 attempt = attempts.get(change.key) or Attempt(change.key)
-                attempts[change.key] = replace(attempt, problem=change.message or _other_problem(problems, change.key))
+                attempts[change.key] = replace(attempt, problem=_problems_of(problems, change.key))
         else:
             attempt = attempts.get(change.key) or Attempt(change.key)
             attempts[change.key] = _changed(attempt, change)
-    order, replaced = run.order, run.superseded
+    order, replaced, labels = run.order, run.superseded, run.labels
     if len(attempts) != len(run.attempts):
         order = tuple(sorted(attempts))
-        replaced = _superseded(order)
-    return Run(info, MappingProxyType(attempts), tuple(problems.values())[-MAX_PROBLEMS:], order, replaced)
+        replaced, labels = _superseded(order), MappingProxyType(naming.labels(order))
+    return Run(info, MappingProxyType(attempts), tuple(problems.values())[-MAX_PROBLEMS:], order, replaced, labels)
 
 
 def _set_problem(problems: dict[str, Unreadable], change: Unreadable) -> None:
@@ -172,9 +186,9 @@ def _set_problem(problems: dict[str, Unreadable], change: Unreadable) -> None:
         problems[change.path] = change
 
 
-def _other_problem(problems: Mapping[str, Unreadable], key: AttemptKey) -> str:
-    """What else of an attempt cannot be read, when one of its files can be again."""
-    return next((problem.message for problem in problems.values() if problem.key == key), "")
+def _problems_of(problems: Mapping[str, Unreadable], key: AttemptKey) -> str:
+    """Why files of an attempt cannot be read now, all of them in one line."""
+    return "; ".join(dict.fromkeys(problem.message for problem in problems.values() if problem.key == key))
 
 
 def _changed(attempt: Attempt, change: AttemptFound | StatusChanged | EventsAppended) -> Attempt:
@@ -213,13 +227,5 @@ def _phases(phases: tuple[Phase, ...], events: tuple[Event, ...]) -> tuple[Phase
 
 
 def _superseded(keys: Sequence[AttemptKey]) -> frozenset[AttemptKey]:
-    newest: dict[tuple[int, ...], int] = {}
-    for key in keys:
-        newest[key.rank,] = max(key.attempt, newest.get((key.rank,), 0))
-        nest = (key.rank, key.attempt, key.local_rank)
-        newest[nest] = max(key.local_attempt, newest.get(nest, 0))
-    return frozenset(
-        key
-        for key in keys
-        if key.attempt < newest[key.rank,] or key.local_attempt < newest[key.rank, key.attempt, key.local_rank]
-    )
+    newest = naming.newest(keys)
+    return frozenset(key for key in keys if key.attempt < newest[key[:1]] or key.local_attempt < newest[key[:3]])

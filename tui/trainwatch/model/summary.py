@@ -35,6 +35,8 @@ class Summary:
     """Seconds since then; stands still when every rank's command has ended."""
     first: Failure | None
     """Who failed first; None when none has."""
+    unread: tuple[str, ...] = ()
+    """Labels of the ranks of whose state nothing could be read: they may have failed for all that is known."""
 
     @property
     def bad(self) -> int:
@@ -67,6 +69,7 @@ def summary(run: Run, now: float) -> Summary:
         started=started,
         elapsed=None if started is None else max(0.0, until - started),
         first=first_failure(run, now),
+        unread=tuple(run.label(attempt.key) for attempt in ranks if attempt.problem and attempt.snapshot is None),
     )
 
 

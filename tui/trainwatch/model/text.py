@@ -1,11 +1,9 @@
-"""Facts as short words: durations, sizes, signals, labels. Plain text, never wider than it must be."""
+"""Facts as short words: durations, sizes, signals. Plain text, never wider than it must be."""
 from __future__ import annotations
 
 import re
 import unicodedata
 from datetime import datetime
-
-from trainwatch_launcher.reader.changes import AttemptKey
 
 # Linux's numbers from signal(7), x86, ARM and most others. Written out because the workers are Linux and the viewer may
 # be a Mac, whose `signal` module gives other numbers (SIGUSR1 is 30 there, 10 here).
@@ -92,14 +90,6 @@ def number(count: int | None) -> str:
     return str(count) if count < 10_000 else size(count).replace(" ", "").removesuffix("B").replace("G", "B")
 
 
-def label(key: AttemptKey) -> str:
-    """What to call an attempt: `3`, `3·2` (its second), `3.0` (its local rank 0), `3.0·2` (the second of that)."""
-    name = str(key.rank) + (f"·{key.attempt}" if key.attempt > 1 else "")
-    if key.local_rank < 0:
-        return name
-    return f"{name}.{key.local_rank}" + (f"·{key.local_attempt}" if key.local_attempt > 1 else "")
-
-
 def countdown(seconds: float | None) -> str:
     """Time left: `9:41`, from one hour on `2h41m`; empty for None."""
     if seconds is None:
@@ -132,6 +122,12 @@ def moment(time: float | None, form: str = "%Y-%m-%d %H:%M:%S") -> str:
         return datetime.fromtimestamp(time).astimezone().strftime(form)
     except (ValueError, OverflowError, OSError):
         return "?"
+
+
+def time_of_day(time: float, now: float) -> str:
+    """A moment as a time of day, with the date unless it is today's."""
+    today = moment(time, "%Y-%m-%d") == moment(now, "%Y-%m-%d")
+    return moment(time, "%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S")
 
 
 def printable(written: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from trainwatch.link import Link
 from trainwatch.model.state import Run
 from trainwatch.widgets.log_loader import LogReader
 from trainwatch_launcher.reader.changes import AttemptKey
@@ -18,10 +19,17 @@ class Feed(Protocol):
     """Why nothing more comes, in one line; empty while all is well."""
     loaded: bool
     """Whether the first reading is done."""
+    program: str
+    """How our commands are started from where the person sits: `trainwatch`, or a path."""
 
     @property
     def run(self) -> Run:
         """The run as known now."""
+        ...
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """How each host is reached now; none for a run of this machine."""
         ...
 
     def now(self) -> float:

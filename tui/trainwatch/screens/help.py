@@ -10,12 +10,13 @@ from trainwatch.widgets.header import Part, hanging
 WORDS = (
     ("run", "all workers of one job"),
     ("rank", "one worker: one launcher and its command"),
-    ("attempt", "one start of a rank; 3·2 is the second attempt of rank 3, older ones are dimmed"),
+    ("attempt", "one start of a rank; 3#2 is the second attempt of rank 3, older ones are dimmed"),
     ("local rank", "a launcher inside a rank's command; 3.0 is local rank 0 of rank 3"),
     ("phase", "what the command says it is doing: === [Phase] NAME ==="),
     ("age", "how long the phase has lasted"),
-    ("hold", "a failed attempt kept alive for debugging, until its time runs out"),
-    ("output", "how long ago the last output came"),
+    ("hold", "a failed attempt kept alive for debugging, until its time runs out; a local rank by its container"),
+    ("quiet", "how long ago the last output came"),
+    ("!", "behind a rank: something is wrong with it or with what could be read of it; its log's title says what"),
 )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from textual import on
 from textual.app import ComposeResult
 
 from trainwatch import actions
 from trainwatch.screens.feed import Feed
-from trainwatch.screens.overview import log_title
 from trainwatch.screens.run_screen import RunScreen
 from trainwatch.widgets.keybar import KeyBar
 from trainwatch.widgets.log_pane import LogPane
@@ -50,9 +50,15 @@ class LogScreen(RunScreen):
             return
         if not self._opened:
             self._opened = True
-            self.pane.open(self.feed.log(self._key), log_title(row, self.size.width))
+            self.pane.open(self.feed.log(self._key), self.title_of(row))
         offsets = frozenset(phase.offset for phase in attempt.phases if phase.source == "marker")
-        self.pane.rename(log_title(row, self.size.width), row.output_lines, offsets)
+        self.pane.rename(self.title_of(row), row.output_lines, offsets)
+
+    @on(LogPane.Searching)
+    def _show_keys(self, event: LogPane.Searching) -> None:
+        """While something is looked for, the way to the next hit is offered first."""
+        event.stop()
+        self.query_one(KeyBar).show(actions.VIEW, actions.LOG, actions.APP, needed=self.pane.found_actions)
 
     def action_wrap(self) -> None:
         """Wrap long lines or not."""

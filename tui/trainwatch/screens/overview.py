@@ -6,17 +6,17 @@ from textual import events, on
 from textual.app import ComposeResult
 
 from trainwatch import actions
-from trainwatch.model import query, text
+from trainwatch.model import holding, query
 from trainwatch.model.failure import Failure
 from trainwatch.model.rows import Row, row_of
 from trainwatch.model.state import Attempt
 from trainwatch.model.summary import summary
 from trainwatch.screens.feed import Feed
 from trainwatch.screens.run_screen import RunScreen
-from trainwatch.widgets import header, states
+from trainwatch.widgets import header
 from trainwatch.widgets.empty import Empty, waiting_parts
 from trainwatch.widgets.filter_bar import FilterBar
-from trainwatch.widgets.header import Bar, Part
+from trainwatch.widgets.header import Bar
 from trainwatch.widgets.keybar import KeyBar
 from trainwatch.widgets.log_pane import LogPane
 from trainwatch.widgets.logtext import clean
@@ -88,7 +88,7 @@ class Overview(RunScreen):
             self._show_rows()
         else:
             run, now = self.feed.run, self.feed.now()
-            self.table.update_visible(lambda row: row_of(run.attempts[row.key], now, row.superseded))
+            self.table.update_visible(lambda row: row_of(run, row.key, now))
         self._show_header()
         self._show_log_title()
 
@@ -97,12 +97,12 @@ class Overview(RunScreen):
         run, now, known = self.feed.run, self.feed.now(), self._known
         fresh = {}
         for key in run.order:
-            attempt, replaced = run.attempts[key], key in run.superseded
+            attempt, named = run.attempts[key], (run.label(key), key in run.superseded)
             old = None if everything else known.get(key)
-            if old is not None and old[0] is attempt and old[1].superseded == replaced:
+            if old is not None and old[0] is attempt and (old[1].label, old[1].superseded) == named:
                 fresh[key] = old
             else:
-                fresh[key] = (attempt, row_of(attempt, now, replaced))
+                fresh[key] = (attempt, row_of(run, key, now))
         self._known = fresh
         self._rows = tuple(row for _, row in fresh.values())
 
@@ -121,7 +121,8 @@ class Overview(RunScreen):
         empty = self.query_one(Empty)
         self.set_class(not any_shown, "empty")
         if not self._rows:
-            empty.show(waiting_parts(self.feed.run, self.feed.name, self.feed.problem, self.feed.loaded))
+            feed = self.feed
+            empty.show(waiting_parts(feed.run, feed.name, feed.problem, feed.loaded, feed.links))
         elif not any_shown:
             hidden = f"{len(self._rows)} hidden · esc shows all"
             empty.show([(f"No rank matches “{clean(self.filter)}”.\n\n", "bold"), (hidden, "$tw-muted")])
@@ -132,14 +133,15 @@ class Overview(RunScreen):
         self._first = state.first
         width = self.size.width
         self.set_class(state.first is not None, "alarm")
-        note = self.feed.problem and "source lost"
-        parts = header.header_parts(state, self.feed.name, now, width, len(run.problems), note)
+        note = header.trouble_note(run.trouble) or (self.feed.problem and "source lost")
+        problems = len(run.problems) - bool(run.trouble)
+        parts = header.header_parts(state, self.feed.name, now, width, problems, note, self.feed.links)
         self.query_one("#header", Bar).show(parts)
+        self._show_keys()
         if state.first is not None:
             self._first_seen(state.first)
-            attempt = run.attempts.get(state.first.key)
-            row = row_of(attempt, now) if attempt is not None else None
-            self.query_one("#banner", Bar).show(header.banner_parts(state.first, row, width))
+            row, left = row_of(run, state.first.key, now), holding.hold_left(run, state.first.key, now)
+            self.query_one("#banner", Bar).show(header.banner_parts(state.first, row, left, width))
 
     def _first_seen(self, failure: Failure) -> None:
         """Whoever has not moved yet looks at the rank that failed first."""
@@ -163,7 +165,7 @@ class Overview(RunScreen):
         row, attempt = self.row, self.attempt
         if row is not None and attempt is not None:
             offsets = frozenset(phase.offset for phase in attempt.phases if phase.source == "marker")
-            pane.rename(log_title(row, self.size.width), row.output_lines, offsets)
+            pane.rename(self.title_of(row), row.output_lines, offsets)
 
     # Actions
 
@@ -224,6 +226,12 @@ class Overview(RunScreen):
 
         self.app.push_screen(Problems(self.feed.run.problems))
 
+    def action_hosts(self) -> None:
+        """How each host is reached."""
+        from trainwatch.screens.hosts import Hosts
+
+        self.app.push_screen(Hosts(self.feed))
+
     def action_switch(self) -> None:
         """Between table and log."""
         pane = self.query_one(LogPane)
@@ -231,11 +239,21 @@ class Overview(RunScreen):
 
     def on_descendant_focus(self) -> None:
         """The footer offers what works where the keys go."""
-        bar = self.query_one(KeyBar)
-        if self.query_one(LogPane).has_focus_within:
-            bar.show(actions.VIEW, actions.OVERVIEW, actions.APP)
+        self._show_keys()
+
+    @on(LogPane.Searching)
+    def _searching(self, event: LogPane.Searching) -> None:
+        event.stop()
+        self._show_keys()
+
+    def _show_keys(self) -> None:
+        bar, pane = self.query_one(KeyBar), self.query_one(LogPane)
+        why = ["why"] if self._first is not None else []
+        if pane.has_focus_within:
+            found = list(pane.found_actions)
+            bar.show(actions.VIEW, actions.OVERVIEW, actions.APP, needed=(*found, *why))
         else:
-            bar.show(actions.OVERVIEW, actions.APP)
+            bar.show(actions.OVERVIEW, actions.APP, needed=tuple(why))
 
     # The filter
 
@@ -253,14 +271,24 @@ class Overview(RunScreen):
     @on(FilterBar.Done)
     def _filter_done(self, event: FilterBar.Done) -> None:
         event.stop()
-        self.set_class(bool(event.query), "filtering")
+        self._show_filter(bool(event.query))
+        self.table.focus()
+
+    @on(FilterBar.Closed)
+    def _filter_closed(self, event: FilterBar.Closed) -> None:
+        event.stop()
+        self._set_filter("")
         self.table.focus()
 
     def _set_filter(self, value: str) -> None:
         self.query_one(FilterBar).set(value)
         self.filter = value
-        self.set_class(bool(value), "filtering")
+        self._show_filter(bool(value))
         self._show_rows()
+
+    def _show_filter(self, shown: bool) -> None:
+        self.set_class(shown, "filtering")
+        self.query_one(FilterBar).display = shown
 
     def action_back(self) -> None:
         """One step back: the search, the filter, the log's focus, then the screen before."""
@@ -273,18 +301,3 @@ class Overview(RunScreen):
             self.table.focus()
         elif self.nested:
             self.dismiss()
-
-
-def log_title(row: Row, width: int) -> list[Part]:
-    """What the log pane says of the rank: who, where, in which state and phase."""
-    parts: list[Part] = [(f" rank {row.label}", "bold")]
-    if row.host:
-        parts += [(" · ", "$tw-muted"), (header.fit_most(clean(row.host), max(8, width // 5)), "")]
-    parts += [("  ", ""), (f"{states.symbol(row.state)} {row.state}", states.variable(row.state))]
-    if row.phase and width >= 60:
-        parts += [("  ", ""), (header.fit_most(clean(row.phase), max(8, width // 4)), "")]
-    if row.exit_text and width >= 100:
-        parts += [("  exit ", "$tw-muted"), (row.exit_text, states.variable(row.state))]
-    if row.hold_left is not None and width >= 100:
-        parts += [("  hold ", "$tw-muted"), (text.countdown(row.hold_left), states.variable(row.state))]
-    return parts

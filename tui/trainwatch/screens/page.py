@@ -1,4 +1,4 @@
-"""A page of text over the screen: help, commands, problems."""
+"""A page of text over the screen: help, problems."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
+from textual.widget import Widget
 from textual.widgets import Static
 
+from trainwatch.screens.once import Dialog
 from trainwatch.widgets.header import Part
 
 
-class Page(ModalScreen[None]):
+class Page(Dialog[None]):
     """A title and text that scrolls; Esc or q closes it."""
 
+    SUBTITLE = "esc closes"
     BINDINGS: ClassVar = [
-        Binding("escape,q,question_mark", "close", "close", show=False),
+        Binding("q,question_mark", "close", "close", show=False),
         Binding("j", "line(1)", "down", show=False),
         Binding("k", "line(-1)", "up", show=False),
         Binding("g", "end(-1)", "top", show=False),
@@ -33,21 +35,17 @@ class Page(ModalScreen[None]):
         """The text in a frame."""
         with VerticalScroll(classes="page") as scroll:
             scroll.border_title = self._title
-            scroll.border_subtitle = "esc closes"
-            yield Static(Content.assemble(*self._parts), markup=False)
+            scroll.border_subtitle = self.SUBTITLE
+            yield self.content()
 
-    def on_mount(self) -> None:
-        """Keys scroll."""
-        self.query_one(VerticalScroll).focus()
+    def content(self) -> Widget:
+        """What is in the frame."""
+        return Static(Content.assemble(*self._parts), markup=False)
 
     def on_click(self, event: object) -> None:
         """A click outside closes it."""
         if getattr(event, "widget", None) is self:
             self.dismiss()
-
-    def action_close(self) -> None:
-        """Back."""
-        self.dismiss()
 
     def action_line(self, direction: int) -> None:
         """Scroll a line."""

@@ -8,7 +8,6 @@ from textual.containers import Container, VerticalScroll
 from trainwatch import actions
 from trainwatch.screens import rank_facts
 from trainwatch.screens.feed import Feed
-from trainwatch.screens.overview import log_title
 from trainwatch.screens.run_screen import RunScreen
 from trainwatch.widgets.header import Bar
 from trainwatch.widgets.keybar import KeyBar
@@ -50,7 +49,7 @@ class RankScreen(RunScreen):
         attempt, row, now = self.attempt, self.row, self.feed.now()
         if attempt is None or row is None:
             return
-        self.query_one("#header", Bar).show(log_title(row, self.size.width))
+        self.query_one("#header", Bar).show(self.title_of(row))
         facts = self.query_one("#facts", Section)
         facts.show(rank_facts.facts(self.feed.run, attempt, row, now, max(30, facts.content_size.width)))
         width = max(30, self.query_one("#phases", Section).content_size.width)

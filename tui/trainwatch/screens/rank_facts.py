@@ -6,7 +6,7 @@ import shlex
 
 from rich.cells import cell_len
 
-from trainwatch.model import clock, text
+from trainwatch.model import clock, holding, text
 from trainwatch.model.rows import Row
 from trainwatch.model.state import Attempt, Run
 from trainwatch.model.telling import BAD, GOOD, WARNING, tell
@@ -27,7 +27,7 @@ def facts(run: Run, attempt: Attempt, row: Row, now: float, width: int) -> list[
     lines = [
         ("state", f"{states.symbol(row.state)} {row.state}" + (f", code {row.exit_text}" if row.exit_text else "")),
         ("reason", row.reason),
-        ("hold", _hold(row)),
+        ("hold", _hold(run, row, now)),
         ("warning", row.warning),
         ("command", shlex.join(attempt.argv)),
         ("directory", attempt.cwd),
@@ -52,10 +52,13 @@ def facts(run: Run, attempt: Attempt, row: Row, now: float, width: int) -> list[
     return parts
 
 
-def _hold(row: Row) -> str:
-    if row.hold_left is None or row.hold_until is None:
+def _hold(run: Run, row: Row, now: float) -> str:
+    """The hold, for a local rank that of its container."""
+    outer = holding.holder(run, row.key, now)
+    if outer is None or outer.hold_left is None or outer.hold_until is None:
         return ""
-    return f"{text.countdown(row.hold_left)} left, until {text.moment(row.hold_until, '%H:%M:%S')}"
+    whose = f"{holding.called(run, row.key)}: " if outer.key != row.key else ""
+    return f"{whose}{text.countdown(outer.hold_left)} left, until {text.time_of_day(outer.hold_until, now)}"
 
 
 def _pids(row: Row) -> str:
@@ -120,10 +123,7 @@ def _attempts(run: Run, attempt: Attempt) -> str:
 
 def moment(at: float | None, now: float) -> str:
     """A time of day, with the date unless it is today's."""
-    if at is None:
-        return ""
-    today = text.moment(at, "%Y-%m-%d") == text.moment(now, "%Y-%m-%d")
-    return text.moment(at, "%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S")
+    return "" if at is None else text.time_of_day(at, now)
 
 
 def phases(attempt: Attempt, now: float, width: int) -> list[Part]:

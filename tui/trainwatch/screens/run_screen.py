@@ -5,15 +5,19 @@ from __future__ import annotations
 from textual.screen import Screen
 from textual.widgets import Static
 
-from trainwatch.model.rows import Row, row_of
+from trainwatch.model import holding
+from trainwatch.model.rows import Row, row_of, standing
 from trainwatch.model.state import Attempt
 from trainwatch.screens import wishes
 from trainwatch.screens.feed import Feed
+from trainwatch.screens.once import Once
+from trainwatch.widgets.header import Part, rank_parts, trouble_note
+from trainwatch_launcher.reader.attempt import log_path
 from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.rundir.state import HELD
 
 
-class RunScreen(Screen[None]):
+class RunScreen(Once, Screen[None]):
     """A screen on one run. The app calls `show` and `tick` of the screen that is seen, and of no other."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]  # noqa: RUF012 - Textual declares it so
@@ -68,7 +72,13 @@ class RunScreen(Screen[None]):
     def row(self) -> Row | None:
         """The same, as a row at this moment."""
         attempt = self.attempt
-        return None if attempt is None else row_of(attempt, self.feed.now(), attempt.key in self.feed.run.superseded)
+        return None if attempt is None else row_of(self.feed.run, attempt.key, self.feed.now())
+
+    def title_of(self, row: Row) -> list[Part]:
+        """Who, where, in which state and phase, in one line."""
+        run = self.feed.run
+        left = holding.hold_left(run, row.key, self.feed.now())
+        return rank_parts(row, self.size.width, left, trouble_note(run.trouble))
 
     # What one can ask of an attempt
 
@@ -82,54 +92,64 @@ class RunScreen(Screen[None]):
     def action_release(self) -> None:
         """End the hold, after a question."""
         row = self._held_row()
-        if row is None:
+        if row is None or self.key is None:
             return
         from trainwatch.screens.dialogs import Confirm
 
-        question = f"Release rank {row.label}?"
+        name = holding.called(self.feed.run, self.key)
         said = f"Its launcher exits with {row.exit_text or 'its code'}, and the container goes with all that is in it."
 
         def answered(yes: bool | None) -> None:
             if yes:
-                self.post_message(wishes.Control(row.key, "release"))
+                self.post_message(wishes.Control(row.key, name, "release"))
 
-        self.app.push_screen(Confirm(question, said, "Release"), answered)
+        self.app.push_screen(Confirm(f"Release {name}?", said, "Release"), answered)
 
     def action_extend(self) -> None:
         """Hold for longer, after asking how long."""
         row = self._held_row()
-        if row is None:
+        if row is None or self.key is None:
             return
         from trainwatch.screens.dialogs import AskDuration
 
+        name = holding.called(self.feed.run, self.key)
+
         def answered(seconds: float | None) -> None:
             if seconds:
-                self.post_message(wishes.Control(row.key, "extend", seconds))
+                self.post_message(wishes.Control(row.key, name, "extend", seconds))
 
-        self.app.push_screen(AskDuration(row), answered)
+        self.app.push_screen(AskDuration(name, row), answered)
 
     def action_commands(self) -> None:
         """Show the same as commands for scripts."""
-        attempt = self.attempt
+        attempt, run = self.attempt, self.feed.run
         if attempt is None:
             self.notify("No rank is selected.", severity="warning")
             return
-        from trainwatch.screens.commands import Commands
+        from trainwatch.screens.commands import Commands, commands_for
 
-        self.app.push_screen(Commands(self.feed.name, attempt))
+        label, holder = run.label(attempt.key), run.label(holding.container(attempt.key))
+        log = log_path(attempt.directory)
+        found = commands_for(self.feed.program, self.feed.name, label, holder, log)
+        self.app.push_screen(Commands(f"commands for rank {label}", found))
 
     def action_back(self) -> None:
         """Back to where one came from."""
         self.dismiss()
 
     def _held_row(self) -> Row | None:
-        row = self.row
+        """The row of the launcher that holds for the selected one, when it does; else it is said why not."""
+        if self.key is None:
+            self.notify("No rank is selected.", severity="warning")
+            return None
+        run = self.feed.run
+        row = holding.holder(run, self.key, self.feed.now())
         if row is not None and row.state == HELD:
             return row
-        said = "No rank is selected."
-        if row is not None:
-            said = f"Rank {row.label} is {row.state}. Only a held rank can be released or held for longer."
-        self.notify(said, severity="warning", markup=False)
+        name = holding.called(run, self.key)
+        said = standing(row.state) if row is not None else "is not known"
+        whole = f"{name[0].upper()}{name[1:]} {said}. Only a held rank can be released or held for longer."
+        self.notify(whole, severity="warning", markup=False)
         return None
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -20,20 +21,22 @@ from trainwatch import actions
 from trainwatch.model import text
 from trainwatch.model.summary import Summary
 from trainwatch.screens import wishes
+from trainwatch.screens.once import Once
 from trainwatch.widgets import states
 from trainwatch.widgets.empty import Empty
-from trainwatch.widgets.header import Bar, Part
+from trainwatch.widgets.header import Bar, Part, fit_most
 from trainwatch.widgets.keybar import KeyBar
 from trainwatch.widgets.logtext import clean
 from trainwatch.widgets.rank_table import fit
 from trainwatch_launcher.reader.runs import FoundRun
 
-NAME = 28
+NAME, WIDE_NAME = 28, 52
+"""Cells for a run's name, and where there is room for a directory's beside it."""
 Find = Callable[[], list[FoundRun]]
 StateOf = Callable[[str], Summary]
 
 
-class RunsScreen(Screen[None]):
+class RunsScreen(Once, Screen[None]):
     """A list of runs; their states come one by one, read in the background."""
 
     SCOPES = (actions.RUNS,)
@@ -49,6 +52,7 @@ class RunsScreen(Screen[None]):
         super().__init__()
         self._root, self._find, self._state_of, self._now = root, find, state_of, now
         self._runs: list[FoundRun] = []
+        self._states: dict[str, Summary] = {}
         self.is_complete = False
         """Whether the state of every run is shown."""
 
@@ -62,9 +66,25 @@ class RunsScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Look for runs."""
-        titles = f" {'state':<12}{'run':<{NAME}}  {'age':>7}  {'ranks':>7}  command"
-        self.query_one("#titles", Bar).show([(titles, "$tw-header")])
+        self._show_titles()
         self.action_reload()
+
+    def on_resize(self) -> None:
+        """Names are cut for the width."""
+        self._show_titles()
+        shown = self.query_one(OptionList)
+        for index, run in enumerate(self._runs[: shown.option_count]):
+            line = run_line(run, self._states.get(run.path), self._now(), self.name_width)
+            shown.replace_option_prompt(str(index), line)
+
+    @property
+    def name_width(self) -> int:
+        """Cells for the name of a run."""
+        return WIDE_NAME if self.size.width >= 120 and any(other_name(run) for run in self._runs) else NAME
+
+    def _show_titles(self) -> None:
+        titles = f" {'state':<12}{'run':<{self.name_width}}  {'age':>7}  {'ranks':>7}  command"
+        self.query_one("#titles", Bar).show([(titles, "$tw-header")])
 
     def on_screen_resume(self) -> None:
         """Back from a run: its state may be another one."""
@@ -80,7 +100,8 @@ class RunsScreen(Screen[None]):
         self._runs = await asyncio.to_thread(self._find)
         shown, now = self.query_one(OptionList), self._now()
         at = shown.highlighted or 0
-        lines = [(run_line(run, None, now), bool(run.problem)) for run in self._runs]
+        self._show_titles()
+        lines = [(run_line(run, None, now, self.name_width), bool(run.problem)) for run in self._runs]
         shown.set_options(Option(line, str(index), closed) for index, (line, closed) in enumerate(lines))
         if self._runs:
             shown.highlighted = min(at, len(self._runs) - 1)
@@ -93,7 +114,8 @@ class RunsScreen(Screen[None]):
         for index, run in enumerate(self._runs):
             if not run.problem:
                 state = await asyncio.to_thread(self._state_of, run.path)
-                shown.replace_option_prompt(str(index), run_line(run, state, self._now()))
+                self._states[run.path] = state
+                shown.replace_option_prompt(str(index), run_line(run, state, self._now(), self.name_width))
         self.is_complete = True
 
     @on(OptionList.OptionSelected)
@@ -122,8 +144,24 @@ class RunsScreen(Screen[None]):
             shown.action_first()
 
 
-def run_line(run: FoundRun, state: Summary | None, now: float) -> Content:
-    """One run on one line."""
+def other_name(run: FoundRun) -> str:
+    """The name of a run's directory, when that is not the run's own."""
+    name = Path(run.path).name
+    return "" if name == run.run_id else name
+
+
+def name_parts(run: FoundRun, width: int) -> list[Part]:
+    """A run's name, and its directory's where that is another one: it tells runs of the same name apart."""
+    name, other = clean(run.run_id), clean(other_name(run))
+    if not other:
+        return [(fit(name, width), "bold")]
+    room = width - 2
+    name = fit_most(name, max(room // 2, room - cell_len(other)))
+    return [(name, "bold"), (fit(f"  {other}", width - cell_len(name), keep_end=True), "$tw-muted")]
+
+
+def run_line(run: FoundRun, state: Summary | None, now: float, width: int = NAME) -> Content:
+    """One run on one line, `width` cells of it for its name."""
     if run.problem:
         parts: list[Part] = [(fit("! closed", 12), "$state-stalled")]
     elif state is None:
@@ -134,7 +172,7 @@ def run_line(run: FoundRun, state: Summary | None, now: float) -> Content:
     ranks = "" if state is None else f"{state.seen}/{size}" if size else str(state.seen)
     said = run.problem or shlex.join(run.command)
     parts += [
-        (fit(clean(run.run_id), NAME), "bold"),
+        *name_parts(run, width),
         (f"  {text.duration(max(0.0, now - run.time)):>7}", ""),
         (f"  {ranks:>7}  ", "$tw-muted"),
         (clean(said), "$tw-muted"),

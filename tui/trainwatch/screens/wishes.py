@@ -15,6 +15,8 @@ class Control(Message):
     """Ask an attempt's launcher for something: `release`, or `extend` by so many seconds."""
 
     key: AttemptKey
+    name: str
+    """The one that is asked, in words."""
     command: str
     seconds: float | None = None
 
@@ -24,6 +26,13 @@ class OpenShell(Message):
     """Open a shell where an attempt runs."""
 
     key: AttemptKey
+
+
+@dataclass
+class Copy(Message):
+    """Put a text where the terminal can paste it from."""
+
+    text: str
 
 
 @dataclass

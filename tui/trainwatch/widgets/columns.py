@@ -72,8 +72,8 @@ def _hold(row: Row) -> Cell:
     return Cell(text.countdown(row.hold_left), states.component(row.state))
 
 
-def _output(row: Row) -> Cell:
-    return Cell(text.ago(row.last_output_age), "rank-table--muted")
+def _quiet(row: Row) -> Cell:
+    return Cell(text.duration(row.last_output_age), "rank-table--muted")
 
 
 def _last_line(row: Row) -> Cell:
@@ -89,11 +89,11 @@ PHASE = Column("phase", "phase", _phase, 12, 28)
 AGE = Column("age", "phase_age", _age, 6, 6, right=True)
 EXIT = Column("exit", "exit_code", _exit, 4, 12, optional=True)
 HOLD = Column("hold", "", _hold, 6, 6, right=True, optional=True)
-OUTPUT = Column("output", "last_output_age", _output, 6, 6, right=True)
+QUIET = Column("quiet", "last_output_age", _quiet, 6, 6, right=True)
 LAST = Column("last line", "", _last_line, 16, 10_000)
 
-COLUMNS = (RANK, HOST, STATE, PHASE, AGE, EXIT, HOLD, OUTPUT, LAST)
-FIRST_TO_GO = (LAST, OUTPUT, AGE, HOST, PHASE)
+COLUMNS = (RANK, HOST, STATE, PHASE, AGE, EXIT, HOLD, QUIET, LAST)
+FIRST_TO_GO = (LAST, QUIET, AGE, HOST, PHASE)
 """What a narrow screen does without, in this order; who, state, exit and hold always stay."""
 
 

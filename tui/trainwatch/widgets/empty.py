@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual.content import Content
 from textual.widgets import Static
 
+from trainwatch.link import Link
 from trainwatch.model.state import Run
 from trainwatch.widgets.header import Part
 from trainwatch.widgets.logtext import clean
@@ -26,10 +29,16 @@ class Empty(Static):
             self.update(Content.assemble(*parts))
 
 
-def waiting_parts(run: Run, name: str, problem: str, loaded: bool) -> list[Part]:
+SHOWN_HOSTS = 3
+
+
+def waiting_parts(run: Run, name: str, problem: str, loaded: bool, links: Sequence[Link] = ()) -> list[Part]:
     """Why there is no rank to see yet, and what would change that."""
     if problem:
         return [("The run cannot be read.\n\n", "bold $error"), (clean(problem), "")]
+    bad = [link for link in links if not link.up and link.reason]
+    if bad:
+        return unreached_parts(bad, len(links))
     if not loaded:
         return [(f"Reading {clean(name)} …", "$tw-muted")]
     expected = f"{run.world_size} expected; " if run.world_size else ""
@@ -38,3 +47,12 @@ def waiting_parts(run: Run, name: str, problem: str, loaded: bool) -> list[Part]
         (f"{expected}looking in {clean(name)}\n\n", ""),
         ("Ranks appear here as soon as their launchers start.", "$tw-muted"),
     ]
+
+
+def unreached_parts(bad: Sequence[Link], hosts: int) -> list[Part]:
+    """Which hosts cannot be reached, and why."""
+    parts: list[Part] = [(f"{len(bad)} of {hosts} hosts cannot be reached.\n\n" if hosts > 1 else "", "bold")]
+    parts += [(f"{clean(link.name)} is {link.state}: {clean(link.reason)}\n", "") for link in bad[:SHOWN_HOSTS]]
+    if len(bad) > SHOWN_HOSTS:
+        parts.append((f"and {len(bad) - SHOWN_HOSTS} more\n", "$tw-muted"))
+    return [*parts, ("\nH shows all hosts.", "$tw-muted")]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
+from textual.binding import Binding
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.message import Message
@@ -14,6 +16,8 @@ from textual.widgets import Input, Static
 
 class FilterBar(Horizontal):
     """A filter, applied as it is typed, and why it cannot be understood."""
+
+    BINDINGS: ClassVar = [Binding("ctrl+c", "close", "close", show=False)]
 
     DEFAULT_CSS = """
     FilterBar { height: 1; }
@@ -34,15 +38,20 @@ class FilterBar(Horizontal):
 
         query: str
 
+    @dataclass
+    class Closed(Message):
+        """No filter any more."""
+
     def compose(self) -> ComposeResult:
         """Label, input, note."""
         yield Static("/ ranks", classes="label", markup=False)
-        yield Input(placeholder="words, -word, state:failed, rank:0-7", compact=True)
+        yield Input(placeholder="word -word state:held rank:0-7", compact=True)
         yield Static("", classes="note", markup=False)
 
     def begin(self) -> None:
         """Take the keys."""
-        self.query_one(Input).focus()
+        self.display = True
+        self.screen.set_focus(self.query_one(Input))  # now, not a moment later: the next key is the line's
 
     def set(self, query: str) -> None:
         """Put this filter there."""
@@ -52,6 +61,10 @@ class FilterBar(Horizontal):
         """How many ranks match, or what is wrong."""
         self.set_class(error, "-error")
         self.query_one(".note", Static).update(Content(note))
+
+    def action_close(self) -> None:
+        """Do without."""
+        self.post_message(self.Closed())
 
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:

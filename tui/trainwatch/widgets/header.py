@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.cells import cell_len, chop_cells
 from textual.content import Content
 from textual.widgets import Static
 
+from trainwatch.link import Link
 from trainwatch.model import text
 from trainwatch.model.failure import Failure
 from trainwatch.model.rows import Row
 from trainwatch.model.summary import Summary
+from trainwatch.widgets import links as marks
 from trainwatch.widgets import states
 from trainwatch.widgets.logtext import clean
 from trainwatch.widgets.rank_table import fit
+from trainwatch_launcher.rundir.state import HELD
 
 Part = tuple[str, str]
 """Some text and its content style."""
@@ -34,7 +39,9 @@ class Bar(Static):
             self.update(Content.assemble(*parts))
 
 
-def header_parts(summary: Summary, name: str, now: float, width: int, problems: int, note: str) -> list[Part]:
+def header_parts(
+    summary: Summary, name: str, now: float, width: int, problems: int, note: str, links: Sequence[Link] = ()
+) -> list[Part]:
     """The header: which run, its state, how long, how many ranks in which state; the clock at the right."""
     alarm = summary.first is not None
     wide = width >= 110
@@ -44,20 +51,30 @@ def header_parts(summary: Summary, name: str, now: float, width: int, problems: 
     left += [("  ", ""), (shown, "bold" if alarm else f"bold {states.variable(summary.state)}")]
     if summary.elapsed is not None:
         left += [("  ", ""), (text.duration(summary.elapsed), ""), (" elapsed" if wide else "", _muted(alarm))]
+    if note:
+        left.append((f"  ! {clean(note)}", "bold" if alarm else "bold $warning"))
     left.append(("   ", ""))
     for state, count in summary.counts.items():
         word = f" {count} {state}" if wide else f" {count}"
         left += [(states.symbol(state) + word, "bold" if alarm else states.variable(state)), ("  ", "")]
     left += _expected(summary, alarm, wide)
+    reached, wrong = marks.summary(links, wide)
+    if reached:
+        left.append((f"  {clean(reached)}", ("bold" if alarm else "bold $warning") if wrong else _muted(alarm)))
     if problems:
         left.append((f"  ! {problems} unreadable" if wide else f" !{problems}", "bold" if alarm else "bold $warning"))
-    if note:
-        left.append((f"  {clean(note)}", "bold" if alarm else "bold $warning"))
     clock = text.moment(now, "%H:%M:%S ")
     used = sum(cell_len(part) for part, _ in left)
     if used + len(clock) + 1 > width:
         return left
     return [*left, (" " * (width - used - len(clock)), ""), (clock, _muted(alarm))]
+
+
+def trouble_note(trouble: str) -> str:
+    """Why the run directory as a whole cannot be read, in few words."""
+    if not trouble:
+        return ""
+    return "run directory is gone" if trouble == "it is gone" else f"run directory: {trouble}"
 
 
 def _muted(alarm: bool) -> str:
@@ -72,19 +89,22 @@ def _expected(summary: Summary, alarm: bool, wide: bool) -> list[Part]:
     return [(of, _muted(alarm))]
 
 
-def banner_parts(failure: Failure, row: Row | None, width: int) -> list[Part]:
-    """One line on the first failure: which rank, how it ended, where, why, its hold, and the key that leads to it."""
+def banner_parts(failure: Failure, row: Row, hold_left: float | None, width: int) -> list[Part]:
+    """One line on the first failure: which rank, how it ended, where, why, its hold, and the key that leads to it.
+
+    `hold_left` is that of its container, whose launcher holds for the local ranks in it too.
+    """
     lost = failure.exit_code is None
     wide = width >= 110
     where = f" on {clean(failure.host)}" if wide and failure.host else ""
     ended = "went silent first" if lost else f"failed first: exit {failure.exit_text}"
     head = f" {states.symbol('lost' if lost else 'failed')} rank {failure.label}{where} {ended}"
-    phase = f" in {clean(row.phase)}" if row is not None and row.phase else ""
+    phase = f" in {clean(row.phase)}" if row.phase else ""
     if phase and cell_len(phase) > width // 4:
         phase = fit_most(phase, width // 4)
     hold = ""
-    if row is not None and row.hold_left is not None:
-        hold = f"held {text.countdown(row.hold_left)} more" if wide else f"hold {text.countdown(row.hold_left)}"
+    if hold_left is not None:
+        hold = f"held {text.countdown(hold_left)} more" if wide else f"hold {text.countdown(hold_left)}"
     key = " w  go there " if wide else " w "
     room = width - cell_len(head) - cell_len(phase) - (cell_len(hold) + 2 if hold else 0) - len(key) - 2
     reason = fit_most(clean(failure.reason), room - 3) if failure.reason and room > 12 else ""
@@ -95,6 +115,24 @@ def banner_parts(failure: Failure, row: Row | None, width: int) -> list[Part]:
     end: list[Part] = [(hold, "bold"), ("  ", "")] if hold else []
     end += [(key[:3], "bold reverse"), (key[3:], "$tw-alarm-soft")]
     return [*parts, (" " * max(1, width - used - sum(cell_len(part) for part, _ in end)), ""), *end]
+
+
+def rank_parts(row: Row, width: int, hold_left: float | None, note: str = "") -> list[Part]:
+    """A rank in one line: who, where, in which state and phase, and what is wrong with what is known of it."""
+    parts: list[Part] = [(f" rank {row.label}", "bold")]
+    if row.host:
+        parts += [(" · ", "$tw-muted"), (fit_most(clean(row.host), max(8, width // 5)), "")]
+    parts += [("  ", ""), (f"{states.symbol(row.state)} {row.state}", states.variable(row.state))]
+    warning = note or row.warning
+    if warning:
+        parts += [("  ! ", "bold $state-stalled"), (fit_most(clean(warning), max(21, width // 3)), "$state-stalled")]
+    if row.phase and width >= 60:
+        parts += [("  ", ""), (fit_most(clean(row.phase), max(8, width // 4)), "")]
+    if row.exit_text and width >= 100:
+        parts += [("  exit ", "$tw-muted"), (row.exit_text, states.variable(row.state))]
+    if hold_left is not None and width >= 100:
+        parts += [("  hold ", "$tw-muted"), (text.countdown(hold_left), states.variable(HELD))]
+    return parts
 
 
 def hanging(label: str, value: str, indent: int, width: int, style: str, label_style: str = "$tw-muted") -> list[Part]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -16,18 +17,18 @@ ALWAYS = 80
 """Places in the footer from which on an action is never left out."""
 
 
-def chosen(offered: list[actions.Action], width: int) -> list[actions.Action]:
-    """The actions that fit: the first ones, and always those that lead out."""
-    kept = [action for action in offered if action.footer >= ALWAYS]
-    room = width - sum(_width(action) for action in kept) - 2
-    first = []
+def chosen(offered: list[actions.Action], width: int, needed: Collection[str] = ()) -> list[actions.Action]:
+    """The actions that fit: the first ones, and always those that are needed now and those that lead out."""
+    must = [action for action in offered if action.footer >= ALWAYS or action.name in needed]
+    room = width - sum(_width(action) for action in must) - 2
+    shown = list(must)
     for action in offered:
-        if action.footer < ALWAYS:
+        if action not in must:
             room -= _width(action)
             if room < 0:
                 break
-            first.append(action)
-    return first + kept
+            shown.append(action)
+    return [action for action in offered if action in shown]
 
 
 def _width(action: actions.Action) -> int:
@@ -43,12 +44,13 @@ class KeyBar(Widget):
     def __init__(self, *scopes: str, id: str | None = None) -> None:
         super().__init__(id=id)
         self._scopes = scopes
+        self._needed: tuple[str, ...] = ()
         self._spans: list[tuple[int, int, actions.Action]] = []
 
-    def show(self, *scopes: str) -> None:
-        """Offer the actions of these scopes."""
-        if scopes != self._scopes:
-            self._scopes = scopes
+    def show(self, *scopes: str, needed: tuple[str, ...] = ()) -> None:
+        """Offer the actions of these scopes, those that are needed now also where room is short."""
+        if (scopes, needed) != (self._scopes, self._needed):
+            self._scopes, self._needed = scopes, needed
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
@@ -57,7 +59,7 @@ class KeyBar(Widget):
         key = base + self.get_component_rich_style("key-bar--key", partial=True)
         label = base + self.get_component_rich_style("key-bar--label", partial=True)
         segments, self._spans, x = [Segment(" ", base)], [], 1
-        for action in chosen(actions.footer(*self._scopes), self.size.width):
+        for action in chosen(actions.footer(*self._scopes), self.size.width, self._needed):
             self._spans.append((x, x + _width(action) - 2, action))
             segments += [Segment(action.key, key), Segment(f" {action.label}  ", label)]
             x += _width(action)

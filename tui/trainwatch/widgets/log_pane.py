@@ -6,6 +6,7 @@ from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.message import Message
 from textual.worker import Worker
 
 from trainwatch import actions
@@ -28,6 +29,9 @@ class LogPane(Vertical):
     LogPane.searching SearchBar { display: block; }
     """
 
+    class Searching(Message):
+        """Something is looked for now, or no longer."""
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._heading: list[Part] = []
@@ -45,14 +49,17 @@ class LogPane(Vertical):
         """The log itself."""
         return self.query_one(LogView)
 
+    @property
+    def found_actions(self) -> tuple[str, ...]:
+        """Actions that matter now that something is looked for."""
+        return ("find_next", "find_previous") if self.has_class("searching") and self.view.pattern is not None else ()
+
     def open(self, reader: LogReader | None, name: list[Part]) -> None:
         """Show another log, from its end, under this name."""
         self._stop_finding("")
         self._heading = name
         self.view.open(reader)
-        self.view.show_pattern(None, None)
-        self.remove_class("searching")
-        self._title()
+        self._end_search()
 
     def rename(self, name: list[Part], total_lines: int | None, phases: frozenset[int]) -> None:
         """What is known of the log by now: its title, its line count, where its phases begin."""
@@ -113,6 +120,7 @@ class LogPane(Vertical):
         view = self.view
         down = not view.following
         view.show_pattern(pattern, None)
+        self.post_message(self.Searching())
         view.focus()
         self._look_for(pattern, down, view.top_offset if down else view.size_bytes)
 
@@ -127,10 +135,15 @@ class LogPane(Vertical):
         if not self.has_class("searching"):
             return False
         self._stop_finding("")
-        self.remove_class("searching")
-        self.view.show_pattern(None, None)
-        self._title()
+        self._end_search()
         return True
+
+    def _end_search(self) -> None:
+        self.remove_class("searching")
+        self.query_one(SearchBar).display = False
+        self.view.show_pattern(None, None)
+        self.post_message(self.Searching())
+        self._title()
 
     def action_find_next(self) -> None:
         """The next hit below."""

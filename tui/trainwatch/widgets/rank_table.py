@@ -239,7 +239,8 @@ class RankTable(ScrollView, can_focus=True):
 
     def _cells(self, index: int) -> Cells:
         row = self.rows[index]
-        return (*(column.cell(row) for column, _ in self._layout), columns.Cell(row.label, str(row.superseded)))
+        mark = columns.Cell("!" if row.warning else " ", "rank-table--warning")
+        return (*(column.cell(row) for column, _ in self._layout), mark, columns.Cell(row.label, str(row.superseded)))
 
     def render_line(self, y: int) -> Strip:
         """The header, or one row; what was drawn once is kept."""
@@ -277,6 +278,10 @@ class RankTable(ScrollView, can_focus=True):
             style = base + self.get_component_rich_style(component, partial=True)
             segments.append(Segment(fit(clean(cell.text), width, column.right, column.keep_end), style))
             segments.append(Segment(" " * columns.GAP, base))
+        # the mark of a warning stands behind the rank, where it is seen also when the last column has no room
+        warning = cells[len(self._layout)]
+        style = base + self.get_component_rich_style(warning.component, partial=True)
+        segments[2:3] = [Segment(warning.text, style), Segment(" " * (columns.GAP - 1), base)]
         return Strip(segments)
 
     def _header(self, width: int) -> Strip:
@@ -288,8 +293,10 @@ class RankTable(ScrollView, can_focus=True):
             title, style = column.title, plain
             if column.sort == sort:
                 title, style = f"{title}{'▼' if reverse else '▲'}", marked
-            segments.append(Segment(fit(title, cells, column.right), style))
-            segments.append(Segment(" " * columns.GAP, plain))
+            # the arrow of a title that fills its column stands in the gap
+            wide = max(cells, min(cells + columns.GAP - 1, cell_len(title)))
+            segments.append(Segment(fit(title, wide, column.right), style))
+            segments.append(Segment(" " * (columns.GAP - (wide - cells)), plain))
         return Strip(segments).adjust_cell_length(width, plain)
 
 

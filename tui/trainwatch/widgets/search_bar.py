@@ -19,7 +19,7 @@ class SearchBar(Horizontal):
     """Text or a regular expression, and what became of the search."""
 
     BINDINGS: ClassVar = [
-        Binding("escape", "close", "close", show=False),
+        Binding("escape,ctrl+c", "close", "close", show=False),
         Binding("ctrl+r", "regex", "text or expression", show=False),
     ]
     DEFAULT_CSS = """
@@ -48,12 +48,13 @@ class SearchBar(Horizontal):
         """Mode, input, note."""
         yield Static("/ text", classes="label", markup=False)
         yield Input(placeholder="text to find", compact=True)
-        yield Static("⏎ find · ctrl+r text or expression · esc close", classes="note", markup=False)
+        yield Static("⏎ find · ctrl+r regex · esc close", classes="note", markup=False)
 
     def begin(self) -> None:
         """Take the keys."""
         field = self.query_one(Input)
-        field.focus()
+        self.display = True
+        self.screen.set_focus(field)  # now, not a moment later: the next key is the line's
         field.action_select_all()
 
     def say(self, note: str) -> None:
