@@ -102,6 +102,9 @@ class Recorder:
             if kind in UNBOUNDED and self._too_many(when):
                 self._left_out += 1
                 return
+            if kind == "end" and self._left_out:
+                message = "%d events were left out: they came by the thousand" % self._left_out
+                self._events.append(event("warning", when, kind="events", message=message))
             self._events.append(event(kind, when, **facts))
             self._wake.notify()
 
@@ -198,11 +201,6 @@ class Recorder:
             self._on_removed(attempt)
 
     def _write_events(self, attempt: Attempt, closing: bool) -> None:
-        with self._lock:
-            if closing and self._left_out:
-                message = "%d events were left out: they came by the thousand" % self._left_out
-                self._events.appendleft(event("warning", time.time(), kind="events", message=message))
-                self._left_out = 0
         while True:
             with self._lock:
                 if not self._events:

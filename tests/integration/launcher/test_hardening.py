@@ -143,7 +143,7 @@ def test_a_flood_of_phases_is_thinned_and_said(launch):
     launched = launch("bash", "-c", script)
     events = launched.events()
     assert events[0].event == "start"
-    assert [event.event for event in events[-2:]] == ["exit", "end"] or events[-1].event == "end"
+    assert events[-1].event == "end"
     assert 9_000 < len(launched.phases()) < 12_000
     assert any("left out" in event.text("message") for event in launched.events("warning"))
     assert launched.status().phase == "P29999"
