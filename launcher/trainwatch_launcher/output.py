@@ -25,6 +25,10 @@ CHUNK = 128 << 10
 """Bytes read at once: above this nothing gets faster, and memory grows."""
 STUCK = 0.25
 """A write that takes longer than this, in seconds, hangs."""
+HURRY = 0.0003
+STREAK = 32
+MOMENT = 0.0003
+"""After STREAK reads of less than a chunk, each within HURRY seconds of the one before, a MOMENT (s) is waited."""
 TAIL = 2048
 LAST_READS = 64
 """Chunks still read when the pump is told to stop: more than a pipe of 1 MiB holds."""
@@ -64,6 +68,8 @@ class Pump:
         self._lock = threading.Lock()
         self._generation = 0
         self._busy: tuple[int, float, bytes] | None = None
+        self._last_read = 0.0
+        self._streak = 0
         self._stopping = False
         self._last_reads = LAST_READS
         self._stop_reader, self._stop_writer = os.pipe2(os.O_CLOEXEC)
@@ -117,13 +123,25 @@ class Pump:
                 if self._last_reads < 0:
                     return b""
             try:
-                return os.read(self.fd, CHUNK)
+                data = os.read(self.fd, CHUNK)
+                self._gather(len(data))
+                return data
             except BlockingIOError:
                 if self._stopping:
                     return b""
                 self._poller.poll()
             except OSError:
                 return b""  # a pseudo-terminal says EIO when its last user has closed it
+
+    def _gather(self, size: int) -> None:
+        """When small pieces come so fast that each costs a wake-up, wait a moment so that the next is a larger one."""
+        now = time.monotonic()
+        hurried = size < CHUNK and now - self._last_read < HURRY
+        self._streak = self._streak + 1 if hurried else 0
+        if self._streak >= STREAK:
+            time.sleep(MOMENT)
+            now = time.monotonic()
+        self._last_read = now
 
     def _note(self, data: bytes) -> None:
         """Keep account of a chunk before it is passed on."""
