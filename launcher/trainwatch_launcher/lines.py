@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 INTERVAL = 0.1
 """Shortest time between two index records, in seconds."""
-FLOOD = 64 << 10
-"""A chunk of this many bytes shows that output comes faster than we read."""
+FLOOD = 120 << 10
+"""A chunk of this many bytes, about all that is read at once, shows that output comes faster than we read."""
 SLICE = 256 << 10
 MAX_RECORDS = 100_000
 """Index records kept while they cannot be written: some hours of steady output."""
