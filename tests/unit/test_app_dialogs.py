@@ -12,6 +12,7 @@ from support.screens import app_on, notes, post, press, screen_text, settle, wai
 from trainwatch.screens.commands import Commands
 from trainwatch.screens.dialogs import AskDuration
 from trainwatch.screens.overview import Overview
+from trainwatch.widgets.log_pane import LogPane
 from trainwatch_launcher.reader.changes import AttemptKey
 
 SIZE = (120, 40)
@@ -185,3 +186,17 @@ async def test_a_tmux_that_does_not_take_it_is_not_believed(tmp_path, monkeypatc
         await settle(pilot)
         await press(pilot, "y", "c")
         await wait_for(pilot, lambda: "Sent to your terminal's clipboard" in notes(pilot))
+
+
+async def test_messages_hold_nothing_that_acts_on_the_terminal(tmp_path):
+    crashed_run(tmp_path / "run")
+    app = app_on(tmp_path / "run")
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        app.notify("host \x1b]0;x\x07gpu\x1b[31m-1\x07", title="No\x1b[2J shell", markup=False)
+        await wait_for(pilot, lambda: len(app._notifications) == 1)
+        (note,) = app._notifications
+        assert (note.message, note.title) == ("host gpu-1", "No shell")
+        pane = app.screen.query_one(LogPane)
+        pane.view._failed("read\x1b[2J error\x07")
+        assert pane._facts(pane.view) == ["read error"]

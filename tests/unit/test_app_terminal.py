@@ -4,6 +4,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import select
 import signal
 import socket
 import subprocess
@@ -150,3 +151,36 @@ def test_a_closed_terminal_is_noticed():
     os.close(ours)
     wait_until(lambda: is_gone(theirs))
     os.close(theirs)
+
+
+STUCK = """
+import sys, time
+from pathlib import Path
+from trainwatch_launcher.reader import log
+log.size = lambda path: time.sleep(600)
+from trainwatch.app import run
+sys.exit(run(Path(sys.argv[1])))
+"""
+
+
+def test_q_gives_the_prompt_back_although_the_storage_hangs(tmp_path):
+    RunBuilder(tmp_path / "run").rank(0).start().output(b"hello\n")
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen([sys.executable, "-c", STUCK, str(tmp_path / "run")], stdin=theirs, stdout=theirs,
+                               stderr=theirs, env={**os.environ, "TERM": "xterm-256color"}, start_new_session=True)
+    os.close(theirs)
+    try:
+        read_until(ours, b"rank")
+        os.write(ours, b"q")
+        deadline = time.monotonic() + 15
+        while process.poll() is None:
+            assert time.monotonic() < deadline, "the prompt does not come back"
+            if select.select([ours], [], [], 0.1)[0]:
+                try:
+                    os.read(ours, 65536)
+                except OSError:
+                    break
+        assert process.wait(timeout=5) == 0
+    finally:
+        process.kill()
+        os.close(ours)

@@ -226,3 +226,42 @@ def test_a_rank_of_another_host_is_code_1_with_what_to_type(tmp_path, capsys):
     code, _, err = run_cli(capsys, "shell", run.directory)
     assert code == 1
     assert "type: ssh gpu-77" in err
+
+
+def test_all_of_a_ranks_directory_is_that_rank_only(tmp_path, capsys):
+    run = held_run(tmp_path)
+    worker = Worker(run, 2)
+    code, out, _ = run_cli(capsys, "hold", run.directory / paths.rank_name(2), "--all", "--release")
+    assert (code, len(worker.asked)) == (0, 1)
+    assert not list((at(run, 0).directory / paths.CONTROL).iterdir())
+    assert out.startswith("rank 2: released")
+
+
+def test_all_of_a_rank_that_is_not_held_is_code_1(tmp_path, capsys):
+    run = held_run(tmp_path)
+    directory = run.directory / paths.rank_name(1)
+    assert run_cli(capsys, "hold", directory, "--all", "--release") == (1, "", "trainwatch: rank 1 is not held\n")
+
+
+@pytest.mark.parametrize("words", [
+    ["hold", "", "--all", "--release"], ["shell", "", "--rank", "0"], ["status", ""], [""],
+])  # fmt: skip
+def test_an_empty_target_is_no_target(capsys, words):
+    assert run_cli(capsys, *words) == (2, "", "trainwatch: TARGET is empty\n")
+
+
+def test_nothing_from_a_run_acts_on_the_terminal(tmp_path, capsys):
+    run = RunBuilder(tmp_path / "run")
+    run.rank(0, host="gpu\x1b]0;x\x07-77").start(cwd="/a\x1b[31mb\x07")
+    code, _, err = run_cli(capsys, "shell", run.directory)
+    assert (code, "type: ssh gpu" in err) == (1, True)
+    assert not set(err) & set("\x1b\x07")
+
+
+def test_the_note_of_a_shell_does_not_act_on_the_terminal(tmp_path):
+    run = RunBuilder(tmp_path / "run")
+    run.rank(0, host=socket.gethostname()).start(cwd="/gone\x1b[31m\x07")
+    argv = [sys.executable, "-m", "trainwatch", "shell", str(run.directory), "--", "true"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (done.returncode, "is gone" in done.stderr) == (0, True)
+    assert not set(done.stderr) & set("\x1b\x07")

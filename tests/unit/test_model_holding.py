@@ -120,3 +120,13 @@ def test_a_shell_is_beside_the_attempt_that_is_still_held_when_the_newest_has_en
 def test_all_that_hold_are_launchers_of_containers(nested, restarted):
     assert [row.label for row in holding.held(nested, NOW)] == ["1"]
     assert [row.label for row in holding.held(restarted, NOW)] == ["0#1", "1#1", "1#2", "2#1", "2#2"]
+
+
+def test_a_held_rank_whose_clock_makes_it_look_lost_can_still_be_asked(tmp_path):
+    run = RunBuilder(tmp_path / "run", world_size=1)
+    run.rank(0, time=NOW - 60).start().fail(3, NOW - 100, hold=5000)
+    state = apply(EMPTY, Reader(str(run.directory)).poll())
+    (row,) = holding.held(state, NOW)
+    assert row.state == "lost"
+    assert row.hold_left == pytest.approx(4900)
+    assert holding.held(state, NOW + 5000) == ()

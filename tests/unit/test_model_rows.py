@@ -133,3 +133,10 @@ def test_all_clocks_meet_in_one_place():
     assert worker_time(status, 50.0) == 100.0
     assert (age(status, 100.0, 60.0), age(status, None, 60.0), left(status, 120.0, 60.0)) == (10.0, None, 10.0)
     assert (server_time(None, 7.0), worker_time(None, 7.0)) == (7.0, 7.0)
+
+
+def test_a_time_beyond_all_calendars_stays_finite():
+    for offset in (1e308, -1e308, 1e17, None):
+        found = row(pid=7, exit_code=1, exited=NOW, hold_until=1e308, clock_offset=offset)
+        assert math.isfinite(found.hold_until)
+        assert math.isfinite(found.hold_left)

@@ -35,3 +35,7 @@ from trainwatch_launcher.rundir.records import event
 ])  # fmt: skip
 def test_every_event_is_told(kind, facts, told):
     assert tell(event(kind, 1.0, **facts)) == told
+
+
+def test_more_lost_output_than_there_can_be_is_still_told():
+    assert "of output lost" in tell(event("warning", 0.0, kind="disk", lost=[[0, 10**400]])).detail

@@ -90,3 +90,9 @@ def test_printable_text_keeps_what_people_read():
 
 def test_widths_are_in_cells():
     assert (text.width("abc"), text.width("损失"), text.width("e\u0301")) == (3, 4, 1)
+
+
+@pytest.mark.parametrize("number", [1e308, -1e308, math.inf, -math.inf, math.nan, 10**400])
+def test_no_number_is_too_odd_to_be_said(number):
+    for said in (text.countdown, text.duration, text.ago, text.size, text.number, text.moment):
+        assert isinstance(said(number), str)

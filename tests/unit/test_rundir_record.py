@@ -150,3 +150,10 @@ def test_any_bytes_are_a_record_or_an_error_that_we_know(data):
 def test_json_nested_too_deep_is_a_known_error():
     with pytest.raises(RecordError):
         decode(Status, b'{"time":1,"x":' + b"[" * 200_000)
+
+
+@pytest.mark.parametrize("number", [1e18, -1e300, 1e308, 10**18, 10**400])
+def test_a_number_beyond_all_times_and_sizes_counts_as_absent(number):
+    assert Status.from_json({"time": 1.0, "hold_until": number, "clock_offset": number}).hold_until is None
+    assert event("hold", 1.0, until=number).number("until") is None
+    assert Status.from_json({"time": 1.0, "output_bytes": 10**17}).output_bytes == 10**17

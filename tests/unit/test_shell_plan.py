@@ -178,3 +178,12 @@ def test_a_container_of_this_machine_is_really_entered(tmp_path):
     finally:
         container.kill()
         container.communicate()
+
+
+def test_a_run_id_that_no_environment_can_hold_and_an_endless_hold_do_not_hinder_a_shell(tmp_path):
+    attempt = attempt_in(tmp_path)
+    attempt.set(run_id="a\0b\ud800c").fail(3, hold=600).set(hold_until=1e17)
+    plan = shells.plan(str(attempt.directory), KEY)
+    assert plan.env is not None
+    assert plan.env["TRAINWATCH_RUN_ID"] == "abc"
+    assert "held" in plan.note

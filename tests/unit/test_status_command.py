@@ -290,3 +290,28 @@ def test_status_never_loads_the_screen(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code, str(run.directory)], capture_output=True, check=False)
     assert done.returncode == 0, done
+
+
+def test_numbers_beyond_all_calendars_are_told_as_valid_json(tmp_path, capsys):
+    run = RunBuilder(tmp_path / "run")
+    run.rank(0).start().fail(1).set(hold_until=1e308, clock_offset=1e308, time=1e17, started=-1e17)
+    _, out, err = run_cli(capsys, "status", run.directory, "--json")
+    assert (json.loads(out, parse_constant=pytest.fail)["ranks"][0]["rank"], err) == (0, "")
+    assert run_cli(capsys, "status", run.directory)[2] == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_output_that_cannot_be_written_is_one_line_and_code_2(tmp_path):
+    run = RunBuilder(tmp_path / "run")
+    argv = [sys.executable, "-m", "trainwatch", "status", str(run.directory)]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "trainwatch: No space left on device\n")
+
+
+def test_a_working_directory_that_is_gone_is_one_line_and_code_2(tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    code = "import os, sys; os.rmdir(os.getcwd()); from trainwatch.cli import main; sys.exit(main(['status', 'x']))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=gone, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n"), "Traceback" in done.stderr) == (2, 1, False)

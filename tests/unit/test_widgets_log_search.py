@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainwatch.widgets import log_search
+from trainwatch.widgets.limited import TooSlowError
 from trainwatch.widgets.log_search import PatternError, compile_pattern, find, line_after, spans
 
 
@@ -71,12 +72,6 @@ async def test_chinese_text_is_found():
     assert (await search(data, "损失", 0, down=True)).hit == 7
 
 
-@pytest.mark.parametrize("typed", ["(a+)+$", "(a*)*b", "([a-z]+)*x"])
-def test_expressions_that_may_never_end_are_refused(typed):
-    with pytest.raises(PatternError, match="never end"):
-        compile_pattern(typed, regex=True)
-
-
 def test_a_broken_expression_is_said_in_one_line():
     with pytest.raises(PatternError, match="no regular expression"):
         compile_pattern("(", regex=True)
@@ -95,3 +90,29 @@ async def test_the_next_line_is_found_also_far_away():
 
     assert await line_after(read, 0, len(data)) == log_search.STEP + 6
     assert await line_after(read, len(data) - 5, len(data)) == len(data)
+
+
+@pytest.mark.parametrize("text", ["(a|a)*$x", r"(\w+\s?)*!", ".*.*.*.*.*!", "(a|aa)+!", "(a*)*b", "([a-z]+)*!"])
+async def test_an_expression_that_would_never_end_is_given_up(text):
+    data = b"a" * 200_000 + b"\n"
+    with pytest.raises(PatternError, match="takes too long"):
+        await search(data, text, 0, down=True, regex=True)
+    with pytest.raises(TooSlowError):
+        spans(compile_pattern(text, True), "a" * 16_000)
+
+
+@pytest.mark.parametrize("text", ["a{99999999999}", "(" * 3000 + ")" * 3000, "(", "[z-a]"])
+def test_what_is_no_expression_is_said(text):
+    with pytest.raises(PatternError, match="no regular expression"):
+        compile_pattern(text, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "regex"), [("ошибка", False), ("步骤", False), (r"步骤 .完", True), (r"\w+误", True), ("^.{4}$", True)]
+)
+async def test_letters_are_letters_in_every_script(text, regex):
+    data = "first line\nОшибка\n步骤 已完\n有错误\n四个字母\n".encode()
+    progress = await search(data, text, 0, down=True, regex=regex)
+    assert progress.hit is not None
+    line = data[progress.hit :].split(b"\n", 1)[0].decode()
+    assert re.search(text if regex else re.escape(text), line, re.IGNORECASE)

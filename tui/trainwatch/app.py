@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 from textual.app import App, SystemCommand
 from textual.command import CommandPalette
 from textual.events import Key
+from textual.notifications import SeverityLevel
 from textual.reactive import reactive
 from textual.screen import Screen
 from textual.theme import ThemeProvider
@@ -28,7 +30,10 @@ from trainwatch.sources.base import Source, SourceError
 from trainwatch.targets import Named
 from trainwatch.terminal import Watchdog, copied, program
 from trainwatch.widgets.keybar import perform
+from trainwatch.widgets.logtext import clean
 
+GRACE = 2.0
+"""Seconds that may pass from leaving the screen to the end of the program."""
 REPAINT = 0.25
 """Seconds between two renderings of the state, however often it changes."""
 
@@ -207,6 +212,18 @@ class TrainwatchApp(App[int]):
         """What is selected on the screen goes the same way."""
         self.post_message(wishes.Copy(text))
 
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = True,
+    ) -> None:
+        """Tell something; what it quotes from a run directory does not act on the terminal."""
+        super().notify(clean(message), title=clean(title), severity=severity, timeout=timeout, markup=markup)
+
     # Keys, whoever has them
 
     def on_key(self, event: Key) -> None:
@@ -307,6 +324,11 @@ def _show(make: Callable[[], Awaitable[TrainwatchApp]]) -> int:
         watchdog.start()
         await app.run_async()
         watchdog.stop()
-        return app.return_code or 0
+        code = app.return_code or 0
+        # a thread that reads from storage that hangs would be waited for, and the prompt with it
+        last = threading.Timer(GRACE, os._exit, [code])
+        last.daemon = True
+        last.start()
+        return code
 
     return asyncio.run(show())

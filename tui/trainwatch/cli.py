@@ -5,6 +5,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,6 +45,7 @@ COMMANDS = {
 }
 INTERRUPTED = 130
 BROKEN_PIPE = 141
+UNREADABLE = 2
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -60,6 +62,20 @@ def main(argv: list[str] | None = None) -> int:
         # whoever read us has left; the interpreter must not complain about that when it flushes at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return BROKEN_PIPE
+    except OSError as error:
+        return _failed(error)
+
+
+def _failed(error: OSError) -> int:
+    """Say in one line what the system refused: a full disk for our output, a working directory that is gone."""
+    what = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, (str, bytes)) else ""
+    with suppress(OSError):
+        print(f"trainwatch: {_one_line(f'{what}{error.strerror or error}')}", file=sys.stderr, flush=True)
+    try:
+        sys.stdout.flush()
+    except OSError:  # the interpreter must not complain about that again at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return UNREADABLE
 
 
 def _prepare_streams() -> None:

@@ -121,8 +121,13 @@ def _marks(status: Status | None) -> dict[str, str]:
     """What tells the shell, and us, which attempt it stands beside."""
     marks = {processes.SHELL_MARK: "1"}
     if status is not None:
-        marks.update(TRAINWATCH_RANK=str(status.rank), TRAINWATCH_RUN_ID=status.run_id)
+        marks.update(TRAINWATCH_RANK=str(status.rank), TRAINWATCH_RUN_ID=_storable(status.run_id))
     return marks
+
+
+def _storable(value: str) -> str:
+    """A text without what no environment can hold: NULs, and halves of characters."""
+    return "".join(char for char in value if char != "\0" and not "\ud800" <= char <= "\udfff")
 
 
 def _run_of(directory: str, key: AttemptKey) -> str:
@@ -151,9 +156,15 @@ def facts(status: Status | None, key: AttemptKey) -> str:
     if status is not None and status.exit_code is not None:
         words.append("exit code %d" % status.exit_code)
         if status.hold_until is not None and status.ended is None:
-            until = time.localtime(status.hold_until + (status.clock_offset or 0.0))
-            words.append(time.strftime("held until %H:%M:%S", until))
+            words.append(_held(status.hold_until + (status.clock_offset or 0.0)))
     return " · ".join(words)
+
+
+def _held(until: float) -> str:
+    try:
+        return time.strftime("held until %H:%M:%S", time.localtime(until))
+    except (ValueError, OverflowError, OSError):
+        return "held"  # until a moment that no calendar has
 
 
 def _label(key: AttemptKey) -> str:

@@ -58,8 +58,10 @@ class FoundRun:
 
 def locate(path: str) -> Target:
     """What a path means: a run, a root of runs, or something inside a run. Raises TargetError for anything else."""
-    full = os.path.abspath(path)
+    if not path:
+        raise TargetError("TARGET is empty")
     try:
+        full = os.path.abspath(path)  # fails in a working directory that is gone
         os.stat(full)
         inside = _run_around(full)
         if inside is not None:

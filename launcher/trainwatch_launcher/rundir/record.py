@@ -20,8 +20,8 @@ FORMAT = 1
 """The version that this code writes. Readers accept it and older ones."""
 
 NUMBER = (int, float)
-MAX_NUMBER = 1 << 63
-"""An integer beyond this counts as no number: arithmetic of floats with it fails."""
+MAX_NUMBER = 10**18
+"""A number from here on counts as none: it is no time and no size, and arithmetic with it fails or overflows."""
 
 
 class RecordError(ValueError):
@@ -107,9 +107,9 @@ def is_a(value: object, kind: str) -> bool:
         return kind == "bool" and isinstance(value, bool)
     if kind in ("int", "float"):
         if isinstance(value, int):
-            return -MAX_NUMBER <= value < MAX_NUMBER
+            return -MAX_NUMBER < value < MAX_NUMBER
         # the comparison is false for NaN too
-        return kind == "float" and isinstance(value, float) and float("-inf") < value < float("inf")
+        return kind == "float" and isinstance(value, float) and -MAX_NUMBER < value < MAX_NUMBER
     if kind == "str":
         return isinstance(value, str)
     if kind == "list[str]":

@@ -38,9 +38,9 @@ def main(argv: list[str]) -> int:
     target = run_directory(options.target)
     followed = Followed(target.path)
     now = time.time()
-    picked = _all_held(followed, now) if options.all else holding.pick_held(followed.run, options.rank, now)
+    picked = _all_held(followed, now, target.key) if options.all else holding.pick_held(followed.run, options.rank, now)
     for said in (*picked.notes, *picked.problems):
-        print(f"trainwatch: {said}", file=sys.stderr)
+        print(f"trainwatch: {text.printable(said)}", file=sys.stderr)
     chosen = picked.rows
     command = "release" if options.release else "extend"
     asked: dict[AttemptKey, str] = {}
@@ -48,15 +48,19 @@ def main(argv: list[str]) -> int:
         try:
             asked[row.key] = followed.request(row.key, command, options.extend)
         except SourceError as error:
-            print(f"trainwatch: rank {row.label}: {error}", file=sys.stderr)
+            print(f"trainwatch: rank {row.label}: {text.printable(str(error))}", file=sys.stderr)
     done = _answers(followed, asked)
     followed.close()
     return 0 if done == len(chosen) and not picked.problems else 1
 
 
-def _all_held(followed: Followed, now: float) -> holding.Picked:
+def _all_held(followed: Followed, now: float, inside: AttemptKey | None) -> holding.Picked:
+    """All that are held; of a path into the run, only its rank, or the one attempt that it leads to."""
     rows = holding.held(followed.run, now)
-    return holding.Picked(rows, problems=() if rows else ("no rank is held",))
+    if inside is None:
+        return holding.Picked(rows, problems=() if rows else ("no rank is held",))
+    rows = tuple(row for row in rows if row.key.rank == inside.rank and inside.attempt in (0, row.key.attempt))
+    return holding.Picked(rows, problems=() if rows else (f"rank {inside.rank} is not held",))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -67,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("target", metavar="TARGET", help="a run directory, a directory of runs for its newest, or ssh://…")
     who = parser.add_mutually_exclusive_group(required=True)
     who.add_argument("--rank", type=_ranks, metavar="N", help="which ranks: 2, 0-7 or 0-7,12; 2#1, 2.0")
-    who.add_argument("--all", action="store_true", help="all that are held")
+    who.add_argument("--all", action="store_true", help="all that are held; of a rank's directory, that one")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--release", action="store_true", help="end the hold now")
     what.add_argument("--extend", type=_seconds, metavar="TIME", help="hold so much longer: 600 (seconds), 10m, 2h")

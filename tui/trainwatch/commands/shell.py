@@ -7,7 +7,7 @@ import sys
 import time
 
 from trainwatch.commands.targets import Followed, TargetError, run_directory
-from trainwatch.model import holding, naming
+from trainwatch.model import holding, naming, text
 from trainwatch.model.state import Run
 from trainwatch.sources.base import SourceError
 from trainwatch_launcher.reader.changes import AttemptKey
@@ -48,19 +48,19 @@ def main(argv: list[str]) -> int:
     key, notes = _choose(run, now, options.rank, target.key)
     beside, said = holding.stand_beside(run, key, now)
     for note in filter(None, (*notes, said)):
-        print(f"trainwatch: {note}", file=sys.stderr)
+        print(f"trainwatch: {text.printable(note)}", file=sys.stderr)
     try:
         way = followed.shell(beside, tuple(command))
     except SourceError as error:
-        print(f"trainwatch: {error}", file=sys.stderr)
+        print(f"trainwatch: {text.printable(str(error))}", file=sys.stderr)
         return 1
     followed.close()
-    print(f"trainwatch: {way.note}", file=sys.stderr, flush=True)
+    print(f"trainwatch: {text.printable(way.note)}", file=sys.stderr, flush=True)
     try:
         if way.cwd is not None:
             os.chdir(way.cwd)
     except OSError as error:
-        print(f"trainwatch: its directory {way.cwd}: {error.strerror or error}", file=sys.stderr)
+        print(f"trainwatch: its directory {text.printable(str(way.cwd))}: {error.strerror or error}", file=sys.stderr)
         return 1
     try:
         os.execvpe(way.argv[0], way.argv, way.env if way.env is not None else os.environ)

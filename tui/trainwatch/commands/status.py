@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import shutil
 import sys
@@ -53,7 +54,7 @@ def main(argv: list[str]) -> int:
     now = time.time()
     whole = summary(followed.run, now)
     if options.json:
-        print(json.dumps(as_json(followed.run, whole, now), indent=2))
+        print(json.dumps(_finite(as_json(followed.run, whole, now)), indent=2, allow_nan=False))
     else:
         print("\n".join(as_table(followed.run, whole, now, _colours_wanted(), _columns())))
     hidden = [problem for problem in followed.run.problems if problem.key is None]  # a rank's directory, or the run's
@@ -78,6 +79,15 @@ def as_json(run: Run, whole: Summary, now: float) -> dict[str, Any]:
         },
         "ranks": [_row_json(row, run.attempts[row.key].directory or None) for row in rows(run, now)],
     }
+
+
+def _finite(value: Any) -> Any:
+    """The same with null for what JSON has no number for."""
+    if isinstance(value, dict):
+        return {name: _finite(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _failure_json(failure: Failure | None) -> dict[str, Any] | None:

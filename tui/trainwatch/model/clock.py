@@ -7,11 +7,18 @@ from __future__ import annotations
 
 from trainwatch_launcher.rundir.records import Status
 
+FARTHEST = 1e11
+"""Seconds from 1970 to where time ends here, in the year 5138: calendars and differences still work."""
+
 
 def server_time(status: Status | None, worker_time: float) -> float:
-    """A worker's time on the file server's clock, in Unix seconds: comparable across workers and with `now`."""
-    offset = status.clock_offset if status is not None else None
-    return worker_time + (offset or 0.0)
+    """A worker's time on the file server's clock, in Unix seconds: comparable across workers and with `now`.
+
+    An offset that is none counts as 0, a time that no calendar has as the farthest one.
+    """
+    offset = (status.clock_offset if status is not None else None) or 0.0
+    mapped = worker_time + (offset if abs(offset) <= FARTHEST else 0.0)
+    return max(-FARTHEST, min(FARTHEST, mapped))
 
 
 def worker_time(status: Status | None, now: float) -> float:

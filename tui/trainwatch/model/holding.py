@@ -11,7 +11,7 @@ from trainwatch.model import naming
 from trainwatch.model.rows import Row, row_of, standing
 from trainwatch.model.state import Run
 from trainwatch_launcher.reader.changes import AttemptKey
-from trainwatch_launcher.rundir.state import HELD
+from trainwatch_launcher.rundir.state import HELD, LOST
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,19 @@ def stand_beside(run: Run, key: AttemptKey, now: float) -> tuple[AttemptKey, str
     return outer.key, f"rank {run.label(key)} has ended; this is beside {called(run, key)}"
 
 
+def may_hold(row: Row) -> bool:
+    """Whether a launcher can be asked to hold longer or to let go: it holds, or looks lost with a hold that still runs.
+
+    A hold must not run out while a person watches only because two clocks disagree; a launcher that is really gone does
+    not answer, which is said.
+    """
+    return row.state == HELD or (row.state == LOST and bool(row.hold_left))
+
+
 def held(run: Run, now: float) -> tuple[Row, ...]:
     """All launchers that hold, by rank."""
     rows = (row_of(run, key, now) for key in run.order if key == container(key))
-    return tuple(row for row in rows if row.state == HELD)
+    return tuple(row for row in rows if may_hold(row))
 
 
 def pick_held(run: Run, names: Sequence[naming.Name], now: float) -> Picked:
@@ -96,11 +105,11 @@ def _of_rank(run: Run, keys: Sequence[AttemptKey], name: naming.Name, now: float
     inner = name.local_rank is not None
     outers = sorted({container(key) for key in keys} & run.attempts.keys())
     rows = [row_of(run, key, now) for key in outers]
-    candidates = [row for row in rows if row.state == HELD]
+    candidates = [row for row in rows if may_hold(row)]
     if not rows:
         return Picked(problems=(f"nothing is known of {called(run, keys[-1])}",))
     chosen, last = None, rows[-1]
-    if last.state == HELD:
+    if may_hold(last):
         chosen = last
     elif len(candidates) == 1:
         chosen = candidates[0]
@@ -135,7 +144,7 @@ def pick_one(run: Run, name: naming.Name, now: float) -> Picked:
     if not keys:
         return Picked(problems=(not_there(run, name),))
     rows = [row_of(run, key, now) for key in keys]
-    last, still = rows[-1], [row for row in rows if row.state == HELD]
+    last, still = rows[-1], [row for row in rows if may_hold(row)]
     if not last.live and len(still) == 1:
         note = f"rank {last.label}, the newest attempt, {standing(last.state)}; this is rank {still[0].label}"
         return Picked((still[0],), (note,))

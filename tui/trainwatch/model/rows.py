@@ -7,7 +7,7 @@ from trainwatch.model import clock, text
 from trainwatch.model.state import Attempt, Run
 from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.rundir.records import Status
-from trainwatch_launcher.rundir.state import LIVE, LOST, STARTING, state_of
+from trainwatch_launcher.rundir.state import HELD, LIVE, LOST, STARTING, state_of
 
 NO_SIGN_OF_LIFE = 15.0
 """An attempt without a status or an event is lost when its directory is older than this many seconds."""
@@ -99,7 +99,7 @@ def row_of(run: Run, key: AttemptKey, now: float) -> Row:
     state = state_at(attempt, now)
     ended = _end_of(status)
     until = now if ended is None else clock.server_time(status, ended)
-    hold_left = clock.left(status, status.hold_until, now) if state == "held" else None
+    hold_left = clock.left(status, status.hold_until, now) if _may_be_held(status, state) else None
     return Row(
         key=key,
         label=run.label(key),
@@ -115,7 +115,7 @@ def row_of(run: Run, key: AttemptKey, now: float) -> Row:
         reason=status.reason,
         exited=_on_server(status, status.exited),
         hold_left=hold_left,
-        hold_until=_on_server(status, status.hold_until) if state == "held" else None,
+        hold_until=_on_server(status, status.hold_until) if hold_left is not None else None,
         last_output_age=clock.age(status, status.last_output, now),
         output_bytes=status.output_bytes,
         output_lines=status.output_lines,
@@ -153,6 +153,11 @@ def _unknown(run: Run, attempt: Attempt, now: float) -> Row:
 def _end_of(status: Status) -> float | None:
     """When the command ended, or when its launcher did without having seen that; worker's clock."""
     return status.exited if status.exited is not None else status.ended
+
+
+def _may_be_held(status: Status, state: str) -> bool:
+    """Whether a launcher holds, as far as one can know: one that looks lost may only have another idea of the time."""
+    return state == HELD or (state == LOST and status.exit_code is not None and status.hold_until is not None)
 
 
 def _on_server(status: Status, moment: float | None) -> float | None:

@@ -73,7 +73,7 @@ def size(count: int | None) -> str:
         return ""
     if count < 1000:
         return f"{count} B"
-    value = float(count)
+    value = float(min(count, 10**24))
     for unit in ("kB", "MB", "GB", "TB", "PB"):
         value /= 1000
         if value < 9.95:
@@ -94,7 +94,7 @@ def countdown(seconds: float | None) -> str:
     """Time left: `9:41`, from one hour on `2h41m`; empty for None."""
     if seconds is None:
         return ""
-    whole = int(max(0.0, seconds))
+    whole = int(max(0.0, min(seconds, 1e12)))
     return duration(whole) if whole >= 3600 else f"{whole // 60}:{whole % 60:02d}"
 
 

@@ -14,7 +14,6 @@ from trainwatch.screens.once import Once
 from trainwatch.widgets.header import Part, rank_parts, trouble_note
 from trainwatch_launcher.reader.attempt import log_path
 from trainwatch_launcher.reader.changes import AttemptKey
-from trainwatch_launcher.rundir.state import HELD
 
 
 class RunScreen(Once, Screen[None]):
@@ -144,7 +143,7 @@ class RunScreen(Once, Screen[None]):
             return None
         run = self.feed.run
         row = holding.holder(run, self.key, self.feed.now())
-        if row is not None and row.state == HELD:
+        if row is not None and holding.may_hold(row):
             return row
         name = holding.called(run, self.key)
         said = standing(row.state) if row is not None else "is not known"

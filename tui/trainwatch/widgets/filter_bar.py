@@ -13,6 +13,8 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
+from trainwatch.widgets.logtext import clean
+
 
 class FilterBar(Horizontal):
     """A filter, applied as it is typed, and why it cannot be understood."""
@@ -60,7 +62,7 @@ class FilterBar(Horizontal):
     def say(self, note: str, error: bool = False) -> None:
         """How many ranks match, or what is wrong."""
         self.set_class(error, "-error")
-        self.query_one(".note", Static).update(Content(note))
+        self.query_one(".note", Static).update(Content(clean(note)))
 
     def action_close(self) -> None:
         """Do without."""

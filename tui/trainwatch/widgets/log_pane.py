@@ -11,7 +11,7 @@ from textual.worker import Worker
 
 from trainwatch import actions
 from trainwatch.model import text as words
-from trainwatch.widgets import log_search
+from trainwatch.widgets import log_search, logtext
 from trainwatch.widgets.header import Bar, Part, fit_most
 from trainwatch.widgets.log_loader import LogReader, ReadError
 from trainwatch.widgets.log_view import LogView
@@ -98,7 +98,7 @@ class LogPane(Vertical):
         size = words.size(view.size_bytes) if view.size_bytes else ""
         place = "" if view.following else f"{view.position:.0%}"
         if view.error:
-            return [view.error]
+            return [logtext.clean(view.error)]
         state = self._finding or ("following" if view.following else f"paused, {view.new_text or 'f follows'}")
         return [lines, size, "wrapped" if view.wrapped else "", place, state if view.size_bytes else ""]
 
@@ -183,7 +183,7 @@ class LogPane(Vertical):
                     self.view.show_pattern(pattern, progress.hit)
                     around = ", around the end" if progress.wrapped else ""
                     outcome = f"hit at {progress.hit / max(1, size):.0%}{around} · n next · N previous"
-        except ReadError as error:
+        except (ReadError, log_search.PatternError) as error:
             outcome = str(error)
         bar.say(outcome)
         self._finding = ""

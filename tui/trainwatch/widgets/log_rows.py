@@ -12,6 +12,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from trainwatch.widgets import log_search, logtext
+from trainwatch.widgets.limited import TooSlowError
 from trainwatch.widgets.log_lines import Line, Row
 
 KEEP = 600
@@ -74,7 +75,7 @@ class RowPainter:
         pieces = ready.pieces
         if row.line.start in self.phases:
             base = base + self._style("log-view--phase")
-        if self.pattern is not None and (found := log_search.spans(self.pattern, ready.text)):
+        if found := self._hits_in(ready.text):
             pieces = logtext.highlight(pieces, found, self._style("log-view--match"))
         if row.line.start == self.hit:
             base = base + self._style("log-view--hit")
@@ -85,6 +86,16 @@ class RowPainter:
         else:
             strip = self._cropped(strip)
         return strip.apply_style(base).adjust_cell_length(self.columns, base)
+
+    def _hits_in(self, text: str) -> list[tuple[int, int]]:
+        """Where the pattern is in a line; nowhere any more, once it has proved too slow to be drawn."""
+        if self.pattern is None:
+            return []
+        try:
+            return log_search.spans(self.pattern, text)
+        except TooSlowError:
+            self.pattern = None
+            return []
 
     def _cropped(self, strip: Strip) -> Strip:
         """The part of a line between the edges, with marks where it goes on."""

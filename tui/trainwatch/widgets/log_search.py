@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
+from typing import AnyStr
+
+from trainwatch.widgets.limited import TooSlowError, limited
 
 STEP = 1 << 18
 """Bytes searched between two looks at the keyboard."""
@@ -15,7 +19,11 @@ OVERLAP = 1 << 12
 Read = Callable[[int, int], Awaitable[bytes]]
 
 _SGR = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]")
-_NESTED_REPEAT = re.compile(r"[+*}][^()\\]*\)[+*{]")
+STEP_SECONDS = 0.1
+"""Processor time for one step. A linear expression needs a few milliseconds."""
+LINE_SECONDS = 0.02
+"""Processor time for the highlights of one line."""
+TOO_SLOW = "this expression takes too long here; write it with fewer repeats"
 
 
 class PatternError(ValueError):
@@ -24,10 +32,14 @@ class PatternError(ValueError):
 
 @dataclass(frozen=True)
 class Pattern:
-    """What to look for: `text` as typed, and the same for bytes (in the file) and for text (on screen)."""
+    """What to look for: `text` as typed, and the same for bytes and for text.
+
+    Bytes are for plain ASCII words only, which are the same in both and are found faster; whatever else was typed means
+    letters, and a `.` or a `\\w` is a letter and not a byte.
+    """
 
     text: str
-    in_bytes: re.Pattern[bytes]
+    in_bytes: re.Pattern[bytes] | None
     in_text: re.Pattern[str]
 
 
@@ -43,30 +55,34 @@ class Progress:
 
 def compile_pattern(text: str, regex: bool) -> Pattern:
     """A pattern from what was typed; case matters once a capital was typed. Raises PatternError."""
-    if regex and _NESTED_REPEAT.search(text):
-        # re never lets go of the interpreter while it backtracks, so this would stop the keys for ever
-        raise PatternError("a repeat inside a repeated group may never end; write it without")
     source = text if regex else re.escape(text)
     flags = re.MULTILINE | (0 if any(character.isupper() for character in text) else re.IGNORECASE)
     try:
-        return Pattern(text, re.compile(source.encode(), flags), re.compile(source, flags))
-    except re.error as error:
+        in_text = re.compile(source, flags)
+        return Pattern(text, None if regex or not text.isascii() else re.compile(source.encode(), flags), in_text)
+    except (re.error, OverflowError, RecursionError, UnicodeError) as error:
         raise PatternError(f"no regular expression: {error}") from None
 
 
 def spans(pattern: Pattern, text: str) -> list[tuple[int, int]]:
-    """Where a pattern is in a line on screen, for highlighting; empty matches are left out."""
-    return [found.span() for found in pattern.in_text.finditer(text) if found.end() > found.start()]
+    """Where a pattern is in a line on screen, for highlighting; empty matches are left out. Raises TooSlowError."""
+    with limited(LINE_SECONDS):
+        return [found.span() for found in pattern.in_text.finditer(text) if found.end() > found.start()]
 
 
 def hits(pattern: Pattern, data: bytes, last: bool) -> int | None:
-    """The offset in `data` of the first (or last) line with a hit; colours do not hide text from a search."""
-    if b"\x1b" in data:
-        # line feeds survive the cleaning, so that the line's number tells where it is in the original
-        number = _hit_line(pattern, _SGR.sub(b"", data), last)
-        return None if number is None else _offset_of_line(data, number)
-    found = _find(pattern, data, last)
-    return None if found is None else data.rfind(b"\n", 0, found) + 1
+    """The offset in `data` of the first (or last) line with a hit; colours do not hide text from a search.
+
+    Raises PatternError when the expression takes too long.
+    """
+    plain = _SGR.sub(b"", data) if b"\x1b" in data else data
+    try:
+        with limited(STEP_SECONDS):
+            number = _hit_line(pattern, plain, last)
+    except TooSlowError:
+        raise PatternError(TOO_SLOW) from None
+    # line feeds survive cleaning and decoding, so that the line's number tells where it is in the original
+    return None if number is None else _offset_of_line(data, number)
 
 
 async def find(pattern: Pattern, read: Read, size: int, start: int, down: bool) -> AsyncIterator[Progress]:
@@ -132,19 +148,22 @@ def _whole(data: bytes) -> int:
     return data.rfind(b"\n") + 1 or len(data)
 
 
-def _find(pattern: Pattern, data: bytes, last: bool) -> int | None:
-    if not last:
-        found = pattern.in_bytes.search(data)
-        return None if found is None else found.start()
-    start = None
-    for match in pattern.in_bytes.finditer(data):
-        start = match.start()
-    return start
-
-
 def _hit_line(pattern: Pattern, data: bytes, last: bool) -> int | None:
-    found = _find(pattern, data, last)
-    return None if found is None else data.count(b"\n", 0, found)
+    """The number of the first (or last) line with a hit."""
+    if pattern.in_bytes is not None:
+        at = _start([found.start() for found in _found(pattern.in_bytes.finditer(data), last)], last)
+        return None if at is None else data.count(b"\n", 0, at)
+    text = data.decode("utf-8", "replace")
+    at = _start([found.start() for found in _found(pattern.in_text.finditer(text), last)], last)
+    return None if at is None else text.count("\n", 0, at)
+
+
+def _found(matches: Iterator[re.Match[AnyStr]], last: bool) -> Iterator[re.Match[AnyStr]]:
+    return matches if last else islice(matches, 1)
+
+
+def _start(starts: list[int], last: bool) -> int | None:
+    return (starts[-1] if last else starts[0]) if starts else None
 
 
 def _offset_of_line(data: bytes, number: int) -> int:

@@ -33,6 +33,7 @@ class LogView(Widget, can_focus=True):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "log-view--match", "log-view--hit", "log-view--phase", "log-view--new", "log-view--muted", "log-view--thumb",
+        "log-view--track",
     }  # fmt: skip
 
     @dataclass
@@ -369,7 +370,7 @@ class LogView(Widget, can_focus=True):
         last = max(first, min(height - 1, int(self.position * height - 0.001)))
         first = min(first, height - 1)
         thumb = first <= y <= last
-        style = self._part_style("log-view--thumb" if thumb else "log-view--muted")
+        style = self._part_style("log-view--thumb" if thumb else "log-view--track")
         return Segment("┃" if thumb else "│", base + style)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:

@@ -14,6 +14,8 @@ from textual.events import Click
 from textual.message import Message
 from textual.widgets import Input, Static
 
+from trainwatch.widgets.logtext import clean
+
 
 class SearchBar(Horizontal):
     """Text or a regular expression, and what became of the search."""
@@ -59,6 +61,7 @@ class SearchBar(Horizontal):
 
     def say(self, note: str) -> None:
         """What became of the search, in a few words."""
+        note = clean(note)
         self.query_one(".note", Static).update(Content(note))
 
     def action_close(self) -> None:
