@@ -145,7 +145,8 @@ def test_a_hung_run_directory_delays_neither_start_nor_signals_nor_exit_by_more_
 def test_a_hold_ends_in_time_while_its_run_directory_hangs(launch, mount):
     launched = launch.start("sh", "-c", "exit 3", options=[f"--run-dir={mount.path / 'run'}", "--hold=600"])
     launched.run = mount.path / "run"
-    launched.wait_for_event("hold")
+    # quiet first: a request that a FUSE daemon has taken cannot be interrupted, by SIGKILL neither (fs/fuse/dev.c)
+    wait_until(lambda: (status := launched.status()) is not None and status.hold_until is not None, what="the hold")
     mount.hang()
     signalled = time.monotonic()
     launched.signal(signal.SIGTERM)
