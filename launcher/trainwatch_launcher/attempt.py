@@ -114,8 +114,7 @@ def claim(place: Place, identity: Identity, options: Options) -> Attempt:
 def enter_container(place: Place) -> None:
     """Find the container's attempt, made again if it was removed, and share with whom its launcher shares."""
     container = os.path.dirname(place.rank_dir)
-    paths.make_directory(os.path.dirname(container), place.directory_mode)
-    paths.make_directory(container, place.directory_mode)
+    paths.make_directories(place.run_dir, container, place.directory_mode)
     if os.stat(container).st_mode & 0o040:
         place.share()
 
@@ -148,7 +147,8 @@ def restore(attempt: Attempt, place: Place) -> None:
 
     Raises OSError; then nothing was changed.
     """
-    os.makedirs(attempt.path(paths.CONTROL), place.directory_mode, exist_ok=True)
+    os.makedirs(os.path.dirname(place.run_dir), exist_ok=True)
+    paths.make_directories(place.run_dir, attempt.path(paths.CONTROL), place.directory_mode)
     events = copy_to(attempt.path(paths.EVENTS), attempt.events, place.file_mode)
     attempt.index = copy_to(attempt.path(paths.INDEX), attempt.index, place.file_mode)
     attempt.events = events

@@ -65,6 +65,13 @@ def make_directory(path: str, mode: int) -> None:
         os.chmod(path, mode)
 
 
+def make_directories(top: str, path: str, mode: int) -> None:
+    """Make `path` and what is missing above it, down from `top`, each with exactly this mode. Raises OSError."""
+    if path != top and os.path.dirname(path) != path:
+        make_directories(top, os.path.dirname(path), mode)
+    make_directory(path, mode)
+
+
 def claim_attempt(rank_directory: str, mode: int = 0o700) -> tuple[int, str]:
     """Make the next attempt's directory and return (attempt, path).
 

@@ -167,6 +167,8 @@ def test_a_run_directory_that_somebody_deletes_is_made_again_with_all_that_was_i
     assert kinds[0] == "start"
     assert kinds[-1] == "end"
     assert launched.status().exit_code == 6
+    directories = [launched.run, *(path for path in launched.run.rglob("*") if path.is_dir())]
+    assert {path.stat().st_mode & 0o777 for path in directories} == {0o700}, "as private as it was"
 
 
 @pytest.mark.parametrize("shape", ["alone", "under a shell", "in a session of its own"])
