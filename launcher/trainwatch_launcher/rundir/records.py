@@ -65,6 +65,45 @@ class Status(Record):
     last_line: str = ""
     """The last line of output, at most 200 characters, control sequences removed."""
 
+    step: int | None = None
+    """As the newest line of progress states it; so are all values up to `reward` (see docs/progress.md)."""
+    total: int | None = None
+    epoch: float | None = None
+    epochs_total: int | None = None
+    loss: float | None = None
+    loss_text: str = ""
+    """`nan`, `inf` or `-inf` when the loss is none that JSON can hold; empty otherwise."""
+    lr: float | None = None
+    grad_norm: float | None = None
+    ms_per_iter: float | None = None
+    eta_s: float | None = None
+    """Seconds left, as printed."""
+    tokens_per_s: float | None = None
+    tokens_per_s_per_gpu: float | None = None
+    samples_per_s: float | None = None
+    samples_per_s_per_gpu: float | None = None
+    tflops_per_gpu: float | None = None
+    mfu: float | None = None
+    """Per cent."""
+    tokens: float | None = None
+    samples: float | None = None
+    reward: float | None = None
+    progress_format: str = ""
+    """The framework in whose words the newest progress was stated; empty when there is none."""
+    progress_since: float | None = None
+    """When the step (or, without one, any value of progress) last changed."""
+    first_step: float | None = None
+    """When the first step was seen: what came before is setup."""
+
+    gpu_note: str = ""
+    """Why nothing is known of GPUs, empty when all is well. The GPUs themselves: `gpus_of(status)`."""
+    gpu_seconds: float | None = None
+    """Seconds times GPUs of this attempt so far; None without GPUs. Of these: idle, setup, training, held."""
+    gpu_seconds_idle: float | None = None
+    gpu_seconds_setup: float | None = None
+    gpu_seconds_training: float | None = None
+    gpu_seconds_held: float | None = None
+
     exited: float | None = None
     exit_code: int | None = None
     """As a shell gives it: 128+n for signal n."""
