@@ -70,12 +70,15 @@ class PhaseScanner:
         if self._pending or data.rfind(MARKER) >= 0 or MARKER in self._tail[-6:] + data[:6]:
             found = self._look(self._tail + data, self.offset - len(self._tail))
         self.offset += len(data)
-        last_break = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+        newline = data.rfind(b"\n")
+        last_break = max(newline, data.rfind(b"\r", newline + 1)) + 1
         if last_break:
             self._line = self.offset - len(data) + last_break
             self._tail = data[max(last_break, len(data) - LOOK_BACK - LOOK_AHEAD) :]
-        else:
+        elif len(data) < LOOK_BACK + LOOK_AHEAD:
             self._tail = (self._tail + data)[-LOOK_BACK - LOOK_AHEAD :]
+        else:
+            self._tail = data[-LOOK_BACK - LOOK_AHEAD :]
         return found
 
     def finish(self) -> list[tuple[int, str]]:

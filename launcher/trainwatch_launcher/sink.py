@@ -83,7 +83,7 @@ class Sink:
     @property
     def lost_bytes(self) -> int:
         """Bytes of the stream that this sink dropped so far."""
-        return sum(end - start for start, end in self.lost)
+        return sum(end - start for start, end in self.lost) if self.lost else 0
 
     @property
     def hangs(self) -> bool:
@@ -286,7 +286,11 @@ class Sink:
 
     def _write(self, data: bytes | bytearray) -> tuple[memoryview, int | None]:
         """Write as much as the file takes; what it refused, and the error number when it did."""
-        view = memoryview(data)
+        try:
+            written = os.write(self.fd, data)
+        except OSError:
+            written = 0  # what it was comes again below, and is told there
+        view = memoryview(data)[written:]
         while view:
             try:
                 view = view[os.write(self.fd, view) :]
