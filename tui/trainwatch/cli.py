@@ -42,6 +42,7 @@ COMMANDS = {
     "inspect": "trainwatch.commands.inspect",
     "pack": "trainwatch.commands.pack",
     "demo": "trainwatch.demo.command",
+    "simulate": "trainwatch.simulation.command",
 }
 INTERRUPTED = 130
 BROKEN_PIPE = 141
