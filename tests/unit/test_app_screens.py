@@ -119,3 +119,34 @@ async def test_a_root_without_runs_says_where_it_looks(tmp_path):
     app = TrainwatchApp(root=tmp_path, open_source=opened, clock=lambda: NOW, theme_name="trainwatch-dark")
     async with app.run_test(size=(100, 30)) as pilot:
         await wait_for(pilot, lambda: "No run here yet." in screen_text(pilot))
+
+
+async def test_the_grid_has_a_cell_for_each_rank_and_leads_to_it(tmp_path):
+    crashed_run(tmp_path / "run")
+    async with app_on(tmp_path / "run").run_test(size=(100, 30)) as pilot:
+        await settle(pilot)
+        await press(pilot, "o")
+        shown = screen_text(pilot)
+        assert "state" in shown
+        assert "held 3" in shown
+        await press(pilot, "g", "right")
+        assert "rank 1" in screen_text(pilot)
+        await press(pilot, "full_stop")
+        assert "phase" in screen_text(pilot)
+        await press(pilot, "enter")
+        assert "the launcher exits with 143" in screen_text(pilot)
+        await press(pilot, "escape", "escape")
+        assert "last line" in screen_text(pilot)
+
+
+async def test_the_grid_opens_on_the_rank_that_was_selected_and_takes_clicks(tmp_path):
+    run = RunBuilder(tmp_path / "run", world_size=16)
+    for rank in range(16):
+        run.rank(rank, host=f"gpu-{rank // 8}").start()
+    async with app_on(tmp_path / "run").run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await press(pilot, "G", "o")
+        assert "rank 15" in screen_text(pilot)
+        await pilot.click("RankGrid", offset=(8, 0))
+        await settle(pilot)
+        assert "rank 0 " in screen_text(pilot)

@@ -10,6 +10,8 @@ APP = "app"
 OVERVIEW = "overview"
 RANK = "rank"
 LOG = "log"
+GRID = "grid"
+CELLS = "cells"
 RUNS = "runs"
 TABLE = "table"
 VIEW = "view"
@@ -18,6 +20,8 @@ TITLES = {
     OVERVIEW: "Overview",
     RANK: "Rank",
     LOG: "Log",
+    GRID: "Grid",
+    CELLS: "Among the cells",
     RUNS: "Runs",
     TABLE: "In the table",
     VIEW: "In a log",
@@ -54,20 +58,24 @@ class Action:
 
 ACTIONS = (
     # What a run and its ranks are looked at with
-    Action("open", "enter", "details", "Facts, phases and events of the selected rank", (OVERVIEW,), "⏎", 1),
-    Action("log", "l", "log", "The rank's whole log: follow, scroll, search", (OVERVIEW, RANK), footer=2),
+    Action("open", "enter", "details", "Facts, phases and events of the selected rank", (OVERVIEW, GRID), "⏎", 1),
+    Action("log", "l", "log", "The rank's whole log: follow, scroll, search", (OVERVIEW, RANK, GRID), footer=2),
     Action("shell", "s", "shell", "A shell in the rank's working directory and environment",
-           (OVERVIEW, RANK, LOG), footer=3),
-    Action("extend", "e", "extend", "Hold a failed rank for longer", (OVERVIEW, RANK, LOG), footer=4),
-    Action("release", "x", "release", "End the hold of a failed rank now", (OVERVIEW, RANK, LOG), footer=5),
+           (OVERVIEW, RANK, LOG, GRID), footer=3),
+    Action("extend", "e", "extend", "Hold a failed rank for longer", (OVERVIEW, RANK, LOG, GRID), footer=4),
+    Action("release", "x", "release", "End the hold of a failed rank now", (OVERVIEW, RANK, LOG, GRID), footer=5),
     Action("why", "w", "why", "Go to the rank that failed first", (OVERVIEW,), footer=7),
+    Action("grid", "o", "grid", "A cell for each rank: thousands at one glance", (OVERVIEW,), footer=9),
+    Action("lens_next", "full_stop,greater_than_sign", "colour", "Colour cells by the next fact: phase, GPU load…",
+           (GRID,), ".", 6),
+    Action("lens_previous", "comma,less_than_sign", "colour back", "Colour cells by the fact before it", (GRID,), ","),
     Action("filter", "slash", "filter", "Show only the ranks that match: words, state:failed, rank:0-7, host:gpu-*",
            (OVERVIEW,), "/", 6),
     Action("sort_next", "full_stop,greater_than_sign", "sort", "Sort by the next column", (OVERVIEW,), ".", 8),
     Action("sort_previous", "comma,less_than_sign", "sort back", "Sort by the column before it", (OVERVIEW,), ","),
     Action("reverse", "r", "reverse", "Turn the order around", (OVERVIEW,)),
     Action("commands", "y", "commands", "The same for scripts: commands that release, extend or open a shell",
-           (OVERVIEW, RANK, LOG)),
+           (OVERVIEW, RANK, LOG, GRID)),
     Action("problems", "p", "problems", "What could not be read in the run directory", (OVERVIEW,)),
     Action("hosts", "H", "hosts", "How each host is reached: connected, lagging, lost, and why", (OVERVIEW,)),
     Action("switch", "tab", "table/log", "Move between the table and the log below it", (OVERVIEW,)),
@@ -82,6 +90,13 @@ ACTIONS = (
     Action("last", "G,end", "last", "The last row", (TABLE,), "G", palette=False),
     Action("page_down", "pagedown,ctrl+f,ctrl+d", "page down", "A page down", (TABLE,), "PgDn", palette=False),
     Action("page_up", "pageup,ctrl+b,ctrl+u", "page up", "A page up", (TABLE,), "PgUp", palette=False),
+    # The cells of the grid
+    Action("cell_left", "left,h", "left", "The cell at the left", (CELLS,), "← h", palette=False),
+    Action("cell_right", "right", "right", "The cell at the right", (CELLS,), "→", palette=False),
+    Action("cell_down", "down,j", "down", "The cell below", (CELLS,), "↓ j", palette=False),
+    Action("cell_up", "up,k", "up", "The cell above", (CELLS,), "↑ k", palette=False),
+    Action("cell_first", "g,home", "first", "The first rank", (CELLS,), "g", palette=False),
+    Action("cell_last", "G,end", "last", "The last rank", (CELLS,), "G", palette=False),
     # A page
     Action("page_line_down", "j", "down", "One row down", (RANK,), "j ↓", palette=False),
     Action("page_line_up", "k", "up", "One row up", (RANK,), "k ↑", palette=False),
@@ -106,7 +121,7 @@ ACTIONS = (
     Action("help", "question_mark,f1", "help", "Keys, states and words", (APP,), "?", 90),
     Action("palette", "colon", "commands", "Find an action by its name (also ctrl+p)", (APP,), ":", palette=False),
     Action("toggle_theme", "T", "theme", "Light or dark", (APP,)),
-    Action("back", "escape", "back", "One step back", (RANK, LOG), "esc", 80, palette=False),
+    Action("back", "escape", "back", "One step back", (RANK, LOG, GRID), "esc", 80, palette=False),
     Action("quit", "q,ctrl+c", "quit", "Leave; the run goes on (only a demo stops its workers)", (APP,),
            footer=91),
 )  # fmt: skip

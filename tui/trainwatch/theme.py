@@ -21,6 +21,9 @@ DARK_COLORS = {
     "tw-cursor": "#25354a", "tw-cursor-blurred": "#222b36", "tw-rule": "#39424e",
     "tw-alarm": "#8f2430", "tw-alarm-text": "#ffffff", "tw-alarm-soft": "#ffd9d9", "tw-bar": "#1d232b",
     "tw-match": "#e3c45c", "tw-match-text": "#14181d",
+    "shade-unknown": "#59636f", "shade-heat-0": "#4f9d69", "shade-heat-1": "#8fb35a", "shade-heat-2": "#e3c45c",
+    "shade-heat-3": "#f0955e", "shade-heat-4": "#f2585e", "shade-phase-0": "#6cb6e8", "shade-phase-1": "#7fc08a",
+    "shade-phase-2": "#e3c45c", "shade-phase-3": "#c792ea", "shade-phase-4": "#f0a35e", "shade-phase-5": "#9aadc1",
 }  # fmt: skip
 LIGHT_COLORS = {
     "state-starting": "#566372", "state-running": "#1d7335", "state-stalled": "#7d5d00", "state-finished": "#1f5f96",
@@ -29,6 +32,9 @@ LIGHT_COLORS = {
     "tw-cursor": "#dcebf8", "tw-cursor-blurred": "#e3e9ef", "tw-rule": "#c3cad2",
     "tw-alarm": "#b3232b", "tw-alarm-text": "#ffffff", "tw-alarm-soft": "#ffe3e3", "tw-bar": "#e8ecf1",
     "tw-match": "#ffd95a", "tw-match-text": "#1c2128",
+    "shade-unknown": "#b4bcc6", "shade-heat-0": "#2f8a4b", "shade-heat-1": "#7a9a2c", "shade-heat-2": "#b98a00",
+    "shade-heat-3": "#d0621a", "shade-heat-4": "#b3232b", "shade-phase-0": "#1f77b4", "shade-phase-1": "#2c8c46",
+    "shade-phase-2": "#b98a00", "shade-phase-3": "#7a3aa8", "shade-phase-4": "#d0621a", "shade-phase-5": "#66727f",
 }  # fmt: skip
 ANSI_COLORS = {
     "state-starting": "ansi_cyan", "state-running": "ansi_green", "state-stalled": "ansi_yellow",
@@ -38,6 +44,10 @@ ANSI_COLORS = {
     "tw-cursor": "ansi_blue", "tw-cursor-blurred": "ansi_default", "tw-rule": "ansi_default",
     "tw-alarm": "ansi_red", "tw-alarm-text": "ansi_bright_white", "tw-alarm-soft": "ansi_bright_white",
     "tw-bar": "ansi_default", "tw-match": "ansi_yellow", "tw-match-text": "ansi_black",
+    "shade-unknown": "ansi_bright_black", "shade-heat-0": "ansi_green", "shade-heat-1": "ansi_cyan",
+    "shade-heat-2": "ansi_yellow", "shade-heat-3": "ansi_magenta", "shade-heat-4": "ansi_red",
+    "shade-phase-0": "ansi_blue", "shade-phase-1": "ansi_green", "shade-phase-2": "ansi_yellow",
+    "shade-phase-3": "ansi_magenta", "shade-phase-4": "ansi_cyan", "shade-phase-5": "ansi_white",
 }  # fmt: skip
 
 THEMES = (

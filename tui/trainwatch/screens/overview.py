@@ -226,6 +226,12 @@ class Overview(RunScreen):
 
         self.app.push_screen(Problems(self.feed.run.problems))
 
+    def action_grid(self) -> None:
+        """All ranks as cells."""
+        from trainwatch.screens.grid import GridScreen
+
+        self.app.push_screen(GridScreen(self.feed, self.key))
+
     def action_hosts(self) -> None:
         """How each host is reached."""
         from trainwatch.screens.hosts import Hosts
