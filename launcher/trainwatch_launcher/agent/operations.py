@@ -65,7 +65,13 @@ def runs(_: Server, asked: Facts) -> Facts:
 def log_size(server: Server, asked: Facts) -> Facts:
     """Bytes in an attempt's log now; 0 when there is none."""
     directory = server.attempt_directory(_key(asked))
-    return {"size": 0 if directory is None else log.size(log_path(directory))}
+    if directory is None:
+        return {"size": 0}
+    path = log_path(directory)
+    try:
+        return {"size": log.size(path)}
+    except OSError as error:
+        raise OperationError("cannot read %s: %s" % (path, error.strerror or error)) from None
 
 
 def read_log(server: Server, asked: Facts) -> Iterator[bytes]:

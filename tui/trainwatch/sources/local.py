@@ -82,9 +82,15 @@ class LocalSource:
             self._stop_watching()
 
     async def log_size(self, key: AttemptKey) -> int:
-        """Bytes in an attempt's output.log now; 0 when there is none."""
+        """Bytes in an attempt's output.log now; 0 when there is none. Raises SourceError."""
         directory = self._reader.attempt_directory(key)
-        return 0 if directory is None else await asyncio.to_thread(log.size, log_path(directory))
+        if directory is None:
+            return 0
+        path = log_path(directory)
+        try:
+            return await asyncio.to_thread(log.size, path)
+        except OSError as error:
+            raise SourceError(f"cannot read {path}: {error.strerror or error}") from None
 
     async def read_log(self, key: AttemptKey, offset: int, length: int) -> bytes:
         """Bytes of an attempt's output.log, 16 MiB at most; fewer at its end. Raises SourceError."""
