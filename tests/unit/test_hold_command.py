@@ -87,8 +87,9 @@ def test_a_worker_that_does_not_answer_is_named(tmp_path, capsys, monkeypatch):
     run = held_run(tmp_path)
     code, out, err = run_cli(capsys, "hold", run.directory, "--rank", "0,2", "--release")
     assert (code, out) == (1, "")
-    assert "rank 0 has not answered" in err
-    assert "rank 2 has not answered" in err
+    assert "rank 0 has not answered; the request is taken back" in err
+    assert "rank 2 has not answered; the request is taken back" in err
+    assert [list((at(run, rank).directory / paths.CONTROL).iterdir()) for rank in (0, 2)] == [[], []]
 
 
 def test_a_rank_that_is_not_held_is_refused_with_those_that_are(tmp_path, capsys):

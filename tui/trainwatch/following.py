@@ -27,11 +27,13 @@ class Answer:
     good: bool
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Asked:
     key: AttemptKey
     command: str
     deadline: float
+    taking_back: asyncio.Task[str] | None = None
+    """Once nobody has answered in time; it gives the words for what became of the request."""
 
 
 class Following:
@@ -95,19 +97,29 @@ class Following:
             label = self._run.label(asked.key)
             if event is not None:
                 found.append(_answer(self._run, asked, event.text("result"), self._clock()))
-            elif self._clock() > asked.deadline:
-                said = f"Rank {label}: no answer to {asked.command} after {ANSWER_WITHIN:.0f} s."
-                found.append(Answer(said, False))
+            elif asked.taking_back is not None and asked.taking_back.done():
+                said = f"Rank {label}: no answer to {asked.command} after {ANSWER_WITHIN:.0f} s. "
+                found.append(Answer(said + asked.taking_back.result(), False))
             else:
+                if asked.taking_back is None and self._clock() > asked.deadline:
+                    asked.taking_back = asyncio.create_task(self._take_back(asked.key, request))
                 continue
             del self._asked[request]
         return found
+
+    async def _take_back(self, key: AttemptKey, request: str) -> str:
+        """A launcher that comes back to life must not find it much later; in words what became of it."""
+        try:
+            withdrawn = await self._source.withdraw(key, request)
+        except SourceError as error:
+            return f"The request is still there: {error}"
+        return "The request is taken back." if withdrawn else "Its launcher has taken the request and not answered."
 
     async def shell(self, key: AttemptKey) -> ShellPlan:
         """How to open a shell where an attempt runs, or ran, in its container. Raises SourceError."""
         where, said = holding.stand_beside(self._run, key, self._clock())
         try:
-            plan = await self._source.shell(where)
+            plan = await self._source.shell(where, label=self._run.label(where))
         except SourceError as error:
             raise SourceError(f"{said}: {error}" if said else str(error)) from None
         return replace(plan, note=" · ".join(part for part in (said, plan.note) if part))

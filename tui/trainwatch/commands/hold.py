@@ -110,10 +110,21 @@ def _answers(followed: Followed, asked: dict[AttemptKey, str]) -> int:
             said = _outcome(answer.text("command"), result, row_of(run, key, now), now)
             print(f"rank {run.label(key)}: {said}", flush=True)
         time.sleep(LOOK_EVERY if waiting else 0)
-    for key in waiting:
-        label = followed.run.label(key)
-        print(f"trainwatch: rank {label} has not answered; its launcher may be gone or slow", file=sys.stderr)
+    for key, identity in waiting.items():
+        said = f"rank {followed.run.label(key)} has not answered; {_taken_back(followed, key, identity)}"
+        print(f"trainwatch: {text.printable(said)}", file=sys.stderr)
     return done
+
+
+def _taken_back(followed: Followed, key: AttemptKey, identity: str) -> str:
+    """Take a request back that nobody has answered; in words what became of it."""
+    try:
+        withdrawn = followed.withdraw(key, identity)
+    except SourceError as error:
+        return f"the request is still there: {error}"
+    if withdrawn:
+        return "the request is taken back; its launcher may be gone or slow"
+    return "its launcher has taken the request and may be slow"
 
 
 def _outcome(command: str, result: str, row: Row, now: float) -> str:

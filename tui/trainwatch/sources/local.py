@@ -16,7 +16,7 @@ from trainwatch_launcher.reader import log
 from trainwatch_launcher.reader.attempt import log_path
 from trainwatch_launcher.reader.changes import AttemptKey, Change, Unreadable
 from trainwatch_launcher.reader.directory import Reader, concerns
-from trainwatch_launcher.reader.requests import RequestError, write_request
+from trainwatch_launcher.reader.requests import RequestError, withdraw_request, write_request
 
 T = TypeVar("T")
 
@@ -109,9 +109,16 @@ class LocalSource:
         except RequestError as error:
             raise SourceError(str(error)) from None
 
-    async def shell(self, key: AttemptKey, command: Sequence[str] = ()) -> ShellPlan:
+    async def withdraw(self, key: AttemptKey, request: str) -> bool:
+        """Take a request back that nobody has answered; False when it was taken already. Raises SourceError."""
+        try:
+            return await asyncio.to_thread(withdraw_request, self._directory_of(key), request)
+        except RequestError as error:
+            raise SourceError(str(error)) from None
+
+    async def shell(self, key: AttemptKey, command: Sequence[str] = (), label: str = "") -> ShellPlan:
         """A shell, or `command`, in an attempt's working directory and environment. Raises SourceError."""
-        return await asyncio.to_thread(shells.plan, self._directory_of(key), key, tuple(command))
+        return await asyncio.to_thread(shells.plan, self._directory_of(key), key, tuple(command), label)
 
     async def close(self) -> None:
         """Stop following; `changes` ends."""
