@@ -52,13 +52,13 @@ class AttemptBuilder:
         return self
 
     def start(self, time: float = STARTED, *, argv: tuple[str, ...] = ("python", "train.py"), cwd: str = "/job",
-              pid: int = 4242, launcher_pid: int = 4241) -> AttemptBuilder:
+              pid: int = 4242, launcher_pid: int = 4241, **more: Any) -> AttemptBuilder:
         """The command was spawned."""
         s = self.status
         self.event(
             "start", time, argv=list(argv), cwd=cwd, pid=pid, launcher_pid=launcher_pid, rank=s.rank, attempt=s.attempt,
             local_rank=s.local_rank, world_size=s.world_size, host=s.host, run_id=s.run_id, user="me", uid=0,
-            launcher_version="0.1", python="3.11.7", clock_offset=s.clock_offset, sources={"rank": "RANK"},
+            launcher_version="0.1", python="3.11.7", clock_offset=s.clock_offset, sources={"rank": "RANK"}, **more,
         )  # fmt: skip
         self.phase("Start", time, source="launcher")
         return self.set(pid=pid, launcher_pid=launcher_pid, started=time)

@@ -24,6 +24,7 @@ def start_facts(worker: Worker, pid: int | None) -> dict[str, Any]:
         "launcher_pid": os.getpid(),
         "launcher_version": __version__,
         "python": "%d.%d.%d" % sys.version_info[:3],
+        "executable": sys.executable,
         "rank": who.rank,
         "world_size": who.world_size,
         "local_rank": who.local_rank,

@@ -38,6 +38,7 @@ class StillSource:
         self.name = SHOWN_AS
         self.directory = directory
         self.requests: list[tuple[AttemptKey, str, float | None]] = []
+        self.withdrawn: list[str] = []
         self.problem = problem
         self.plan: ShellPlan | None = None
         self.closed = False
@@ -91,7 +92,11 @@ class StillSource:
         self.requests.append((key, command, seconds))
         return f"request-{len(self.requests) - 1}"
 
-    async def shell(self, key: AttemptKey) -> ShellPlan:
+    async def withdraw(self, key: AttemptKey, request: str) -> bool:
+        self.withdrawn.append(request)
+        return True
+
+    async def shell(self, key: AttemptKey, command: Sequence[str] = (), label: str = "") -> ShellPlan:
         if self.plan is None:
             raise SourceError("rank 2 ran on gpu-02; type: ssh gpu-02")
         return self.plan

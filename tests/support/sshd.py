@@ -73,11 +73,12 @@ class Sshd:
         script.chmod(0o755)
         Path("/run/sshd").mkdir(exist_ok=True)
 
-    def start(self, forced: bool = True) -> Sshd:
-        """Listen. With `forced` each address has its own disk."""
+    def start(self, forced: bool = True, command: str = "") -> Sshd:
+        """Listen. With `forced` each address has its own disk; else every session runs `command`, when there is one."""
         config = self.base / "sshd_config"
         text = CONFIG.format(base=self.base, port=self.port)
-        config.write_text(text + (f"Match All\n  ForceCommand {self.base}/forced\n" if forced else ""))
+        command = f"{self.base}/forced" if forced else command
+        config.write_text(text + (f"Match All\n  ForceCommand {command}\n" if command else ""))
         with (self.base / "sshd.log").open("ab") as log:
             # with a home of its own: what this machine's user does in .bashrc is not what we test
             home = 'mount --bind "$1" "$HOME" && shift && exec "$@"'

@@ -26,6 +26,16 @@ class Terminal:
                               capture_output=True, encoding="utf-8", check=True, timeout=30)
         return done.stdout
 
+    @property
+    def inside(self) -> str:
+        """What TMUX is in the environment of a program that runs in this tmux: `env` may be told."""
+        return f"{self._directory / 's'},0,0"
+
+    def windows(self) -> list[str]:
+        """The names of all windows, the one that is seen first."""
+        lines = self.tmux("list-windows", "-F", "#{window_active} #{window_name}").splitlines()
+        return [line[2:] for line in sorted(lines, reverse=True)]
+
     def start(self, argv: Sequence[str], *, columns: int = 120, lines: int = 36, cwd: Path | None = None,
               env: Mapping[str, str] | None = None) -> None:
         """Run a program in a pane of the given size, in a clean environment and what `env` adds."""

@@ -114,7 +114,7 @@ async def test_a_local_ranks_shell_is_opened_in_its_container(tmp_path, monkeypa
     app = app_on(tmp_path / "run")
     asked = []
 
-    async def shell(key):
+    async def shell(key, label=""):
         asked.append(key)
         return await type(app._source).shell(app._source, key)
 

@@ -171,7 +171,9 @@ async def test_a_worker_that_does_not_answer_is_said(tmp_path):
         await wait_for(pilot, lambda: app._source.requests)
         now[0] += 11
         app._source.look()
-        await wait_for(pilot, lambda: "Rank 2: no answer to release after 10 s." in notes(pilot))
+        await wait_for(
+            pilot, lambda: "Rank 2: no answer to release after 10 s. The request is taken back." in notes(pilot))
+        assert app._source.withdrawn == ["request-0"]
 
 
 async def test_only_a_held_rank_can_be_released(tmp_path):

@@ -143,7 +143,7 @@ async def test_one_shell_at_a_time(tmp_path, monkeypatch):
     app = app_on(tmp_path / "run")
     asked, free = [], asyncio.Event()
 
-    async def shell(key):
+    async def shell(key, label=""):
         asked.append(key)
         await free.wait()
         return await type(app._source).shell(app._source, key)

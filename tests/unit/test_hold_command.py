@@ -75,6 +75,32 @@ def test_all_holds_are_released_and_each_says_what_it_exits_with(tmp_path, capsy
     assert [worker.asked[0].command for worker in workers] == ["release"] * 3
 
 
+def test_collateral_is_released_and_the_rank_that_failed_first_is_left_alone(tmp_path, capsys):
+    run = held_run(tmp_path)
+    workers = {rank: Worker(run, rank) for rank in (0, 2, 3)}
+    code, out, err = run_cli(capsys, "hold", run.directory, "--collateral", "--release")
+    assert (code, err) == (0, "trainwatch: rank 2 is left alone: it failed first\n")
+    assert sorted(out.splitlines()) == [
+        "rank 0: released; it exits with 143 SIGTERM", "rank 3: released; it exits with 137 SIGKILL"]
+    assert workers[2].asked == []
+
+
+def test_a_run_with_nothing_but_its_first_failure_held_has_no_collateral(tmp_path, capsys):
+    run = held_run(tmp_path)
+    for rank in (0, 3):
+        at(run, rank).end(time.time())
+    code, out, err = run_cli(capsys, "hold", run.directory, "--collateral", "--extend", "2h")
+    assert (code, out) == (1, "")
+    assert err == "trainwatch: no other rank than 2, which failed first, is held\n"
+
+
+def test_a_run_without_a_failure_has_no_collateral(tmp_path, capsys):
+    run = RunBuilder(tmp_path / "run")
+    run.rank(0, time=time.time() + 60).start(time.time())
+    code, _, err = run_cli(capsys, "hold", run.directory, "--collateral", "--release")
+    assert (code, err) == (1, "trainwatch: no rank has failed\n")
+
+
 def test_a_worker_that_says_no_makes_code_1(tmp_path, capsys):
     run = held_run(tmp_path)
     Worker(run, 2, result="the hold is over")
@@ -87,8 +113,9 @@ def test_a_worker_that_does_not_answer_is_named(tmp_path, capsys, monkeypatch):
     run = held_run(tmp_path)
     code, out, err = run_cli(capsys, "hold", run.directory, "--rank", "0,2", "--release")
     assert (code, out) == (1, "")
-    assert "rank 0 has not answered" in err
-    assert "rank 2 has not answered" in err
+    assert "rank 0 has not answered; the request is taken back" in err
+    assert "rank 2 has not answered; the request is taken back" in err
+    assert [list((at(run, rank).directory / paths.CONTROL).iterdir()) for rank in (0, 2)] == [[], []]
 
 
 def test_a_rank_that_is_not_held_is_refused_with_those_that_are(tmp_path, capsys):

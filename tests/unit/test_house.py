@@ -28,7 +28,9 @@ NEVER = {
     "trainwatch_launcher": ("trainwatch",),
     "trainwatch_launcher.rundir": (
         "trainwatch_launcher.reader", "trainwatch_launcher.supervisor", "trainwatch_launcher.cli"),
-    "trainwatch_launcher.reader": ("trainwatch_launcher.supervisor", "trainwatch_launcher.cli"),
+    "trainwatch_launcher.reader": (
+        "trainwatch_launcher.supervisor", "trainwatch_launcher.cli", "trainwatch_launcher.agent"),
+    "trainwatch_launcher.agent": ("trainwatch_launcher.supervisor", "trainwatch_launcher.cli"),
     "trainwatch.model": (
         "textual", "rich", "asyncio", "os", "pathlib", "io", "socket", "subprocess", "threading", "time", "watchfiles",
         "trainwatch.sources", "trainwatch.app", "trainwatch.screens", "trainwatch.widgets", "trainwatch.commands",
@@ -38,7 +40,7 @@ NEVER = {
     "trainwatch.screens": ("trainwatch.commands",),
     "trainwatch.sources": (
         "textual", "trainwatch.model", "trainwatch.widgets", "trainwatch.screens", "trainwatch.app",
-        "trainwatch.commands"),
+        "trainwatch.commands", "trainwatch.opening"),
     "trainwatch.commands": ("trainwatch.screens", "trainwatch.widgets"),
     "trainwatch.demo.worker": ("trainwatch_launcher",),
 }

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import os
 import time
 
 import pytest
@@ -152,6 +154,25 @@ async def test_logs_are_read_in_ranges(tmp_path):
         assert await source.log_size(AttemptKey(9)) == 0
         with pytest.raises(SourceError, match="no attempt 1 of rank 9"):
             await source.read_log(AttemptKey(9), 0, 1)
+
+
+async def test_a_size_that_cannot_be_had_for_a_moment_is_an_error_and_not_an_empty_log(tmp_path, monkeypatch):
+    run = RunBuilder(tmp_path / "run")
+    run.rank(0).output(b"0123456789")
+    answers = [OSError(errno.ESTALE, os.strerror(errno.ESTALE))]
+    real = os.lstat
+
+    def stale_once(path, **options):
+        if str(path).endswith(paths.OUTPUT) and answers:
+            raise answers.pop()
+        return real(path, **options)
+
+    async with following(LocalSource(run.directory)) as follower:
+        await follower.until(phases)
+        monkeypatch.setattr(os, "lstat", stale_once)
+        with pytest.raises(SourceError, match=r"cannot read .*: Stale file handle"):
+            await follower.source.log_size(AttemptKey(0))
+        assert await follower.source.log_size(AttemptKey(0)) == 10
 
 
 async def test_a_log_that_may_not_be_read_is_an_error_in_one_line(tmp_path):

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders import NOW, RunBuilder
+from support.users import unprivileged_directory
 from trainwatch_launcher.reader import log
 from trainwatch_launcher.reader.log import LogIndex
 from trainwatch_launcher.rundir import paths
@@ -169,6 +170,18 @@ def test_a_log_that_is_not_there_is_empty(tmp_path):
     assert log.read(path, 0, 10) == b""
     found = LogIndex(str(tmp_path))
     assert (found.line_count(), found.line_to_offset(0), found.offset_to_line(5)) == (0, None, 0)
+
+
+def test_a_log_that_cannot_be_seen_is_no_empty_one():
+    with unprivileged_directory() as directory:
+        attempt = RunBuilder(directory / "run").rank(0).output(b"hello\n")
+        attempt.directory.chmod(0)
+        with pytest.raises(PermissionError):
+            log.size(str(attempt.log))
+        with pytest.raises(PermissionError):
+            LogIndex(str(attempt.directory)).line_count()
+        attempt.directory.chmod(0o700)
+        assert log.size(str(attempt.log)) == 6
 
 
 def test_a_link_in_the_logs_place_is_not_followed(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from builders import RunBuilder
 from support.users import NOBODY, unprivileged_directory
 from trainwatch_launcher.reader import requests
-from trainwatch_launcher.reader.requests import RequestError, whoami, write_request
+from trainwatch_launcher.reader.requests import RequestError, whoami, withdraw_request, write_request
 from trainwatch_launcher.rundir import paths
 from trainwatch_launcher.rundir.files import read_record
 from trainwatch_launcher.rundir.records import Request
@@ -120,3 +120,21 @@ def test_what_root_asks_the_launchers_user_can_read(attempt):
     identity = write_request(str(attempt.directory), "release")
     facts = (control_of(attempt) / (identity + ".json")).stat()
     assert (facts.st_uid, stat.S_IMODE(facts.st_mode)) == (NOBODY, 0o600)
+
+
+def test_a_request_that_nobody_took_is_taken_back_and_one_that_was_taken_is_not(attempt):
+    here = str(attempt.directory)
+    first, second = write_request(here, "release"), write_request(here, "extend", seconds=60)
+    assert withdraw_request(here, first)
+    assert os.listdir(control_of(attempt)) == [second + ".json"]
+    assert not withdraw_request(here, first)
+    (control_of(attempt) / (second + ".json")).unlink()  # as the launcher does
+    assert not withdraw_request(here, second)
+    control_of(attempt).rmdir()
+    assert not withdraw_request(here, second)
+
+
+@pytest.mark.parametrize("identity", ["", "../status", "/etc/passwd"])
+def test_only_a_request_can_be_taken_back(attempt, identity):
+    with pytest.raises(RequestError, match="is no request"):
+        withdraw_request(str(attempt.directory), identity)

@@ -12,7 +12,7 @@ from builders import RunBuilder
 from support.waiting import wait_until
 from trainwatch.sources import shells
 from trainwatch.sources.base import SourceError
-from trainwatch_launcher.agent import processes
+from trainwatch_launcher.agent import containers, processes
 from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.rundir import paths
 
@@ -124,12 +124,64 @@ def test_a_rank_of_another_host_is_refused_with_what_to_type(tmp_path):
         shells.plan(str(attempt.directory), KEY)
 
 
+def test_a_rank_of_a_pod_is_refused_with_the_way_into_the_pod(tmp_path):
+    pod = {"POD_NAME": "train-0", "POD_NAMESPACE": "ml"}
+    attempt = attempt_in(tmp_path, host="train-0", container=pod)
+    with pytest.raises(SourceError, match="type: kubectl exec -it --namespace ml train-0 -- sh, then: cd"):
+        shells.plan(str(attempt.directory), KEY)
+
+
+def test_the_note_calls_the_attempt_what_the_table_calls_it(tmp_path):
+    assert shells.plan(str(attempt_in(tmp_path).directory), KEY, label="0#2").note.startswith("rank 0#2 · ")
+
+
+RUNTIME = """#!/bin/sh
+[ "$1" = container ] && { [ "$5" = "{identity}" ] && echo true; exit; }
+[ "$1 $2" = "exec -i" ] || exit 9
+shift 2
+while [ "$1" = -e ]; do shift 2; done
+[ "$1" = "{identity}" ] || exit 8
+shift
+exec "$@"
+"""
+
+
+@LINUX
+@pytest.mark.parametrize("seen", [True, False])
+def test_a_container_is_entered_by_its_runtime_without_root(tmp_path, monkeypatch, started, seen):
+    """With a stand-in runtime; tests/integration/remote has Docker itself."""
+    identity = "0123456789abcdef" * 4
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "docker").write_text(RUNTIME.replace("{identity}", identity))
+    (tmp_path / "bin" / "docker").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    attempt = attempt_in(tmp_path, host="a-container", container={"container_id": identity}, executable=sys.executable)
+    launcher = launcher_of(attempt, started, JOB_FACT="it's 44")
+    attempt.set(launcher_pid=launcher.pid).fail(3, hold=600)
+    monkeypatch.setattr(processes, "find", lambda *_: processes.Process(1, {}, True, ("mnt",)) if seen else None)
+    plan = shells.plan(str(attempt.directory), KEY, ("sh", "-c", 'pwd; echo "$JOB_FACT"'))
+    assert f"inside its container (docker {identity[:12]})" in plan.note
+    assert not any("it's 44" in word for word in plan.argv)
+    done = subprocess.run(plan.argv, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=True)
+    assert done.stdout == f"{tmp_path}\nit's 44\n"
+
+
+def test_what_is_no_containers_id_never_reaches_a_runtime(tmp_path):
+    attempt = attempt_in(tmp_path, container={"container_id": "--privileged"})
+    assert shells.plan(str(attempt.directory), KEY).cwd == str(tmp_path)
+    assert not containers.is_identity("--privileged")
+    assert not containers.is_identity("web")
+
+
 def test_a_command_takes_the_shells_place(tmp_path):
     attempt = attempt_in(tmp_path)
     assert shells.plan(str(attempt.directory), KEY, ("nvidia-smi", "-L")).argv == ("nvidia-smi", "-L")
 
 
-@pytest.mark.parametrize(("shell", "expected"), [("/bin/sh", "/bin/sh"), ("/no/such/shell", "bash"), ("", "bash")])
+@pytest.mark.parametrize(("shell", "expected"), [
+    ("/bin/sh", "/bin/sh"), ("/no/such/shell", "bash"), ("", "bash"), ("/bin/false", "bash"),
+    ("/usr/sbin/nologin", "bash"),
+])  # fmt: skip
 def test_the_users_own_shell_comes_first(tmp_path, monkeypatch, shell, expected):
     monkeypatch.setenv("SHELL", shell)
     argv = shells.plan(str(attempt_in(tmp_path).directory), KEY).argv

@@ -133,11 +133,13 @@ def test_names_stand_for_targets_with_their_options(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("text", "said"), [
-    ("x = 1", "the file has no x; it may have options, targets"),
+    ("x = 1", "the file has no x; it may have options, shell, targets"),
     ("[options]\nhandshake = 8", "options has no handshake"),
     ("[options]\nhandshakes = '8'", "options.handshakes must be a number above 0"),
     ("[options]\nhandshakes = 0", "must be a number above 0"),
     ("[options]\nhandshakes = true", "must be a number above 0"),
+    ("[shell]\nkeep_hold = 1", "shell.keep_hold must be true or false"),
+    ("[shell]\nkeep = true", "shell has no keep"),
     ("[targets]\nprod = 3", "targets.prod must be a table"),
     ("[targets.prod]\npython = 'x'", "targets.prod needs a target"),
     ("targets = 3", "targets must be a table"),

@@ -62,6 +62,8 @@ ACTIONS = (
     Action("log", "l", "log", "The rank's whole log: follow, scroll, search", (OVERVIEW, RANK, GRID), footer=2),
     Action("shell", "s", "shell", "A shell in the rank's working directory and environment",
            (OVERVIEW, RANK, LOG, GRID), footer=3),
+    Action("shell_window", "S", "shell window", "The same shell in a new window of tmux, beside this one",
+           (OVERVIEW, RANK, LOG, GRID), footer=10),
     Action("extend", "e", "extend", "Hold a failed rank for longer", (OVERVIEW, RANK, LOG, GRID), footer=4),
     Action("release", "x", "release", "End the hold of a failed rank now", (OVERVIEW, RANK, LOG, GRID), footer=5),
     Action("why", "w", "why", "Go to the rank that failed first", (OVERVIEW,), footer=7),

@@ -60,11 +60,13 @@ class TrainwatchApp(App[int]):
         open_source: Callable[[Path], Awaitable[Source]] | None = None,
         clock: Callable[[], float] = time.time,
         theme_name: str | None = None,
+        keep_hold: bool = True,
     ) -> None:
         self._first_theme = theme_name or theme.preferred(dict(os.environ))
         super().__init__()
         self._clock = clock
         self._source, self._root, self._open_source = source, root, open_source
+        self._keep_hold = keep_hold
         self.following: Following | None = None
         self._dirty = False
         self._rang = False
@@ -105,7 +107,7 @@ class TrainwatchApp(App[int]):
     def _watch_run(self, source: Source, nested: bool) -> None:
         from trainwatch.screens.overview import Overview
 
-        following = self.following = Following(source, self._clock, program())
+        following = self.following = Following(source, self._clock, program(), self._keep_hold)
         self._rang, self._told_trouble = False, ""
 
         async def closed(_: object = None) -> None:
@@ -193,11 +195,16 @@ class TrainwatchApp(App[int]):
         self._watch_run(source, nested=True)
 
     def on_open_shell(self, wish: wishes.OpenShell) -> None:
-        """A shell, while the run is still followed; one at a time, as there is one terminal."""
-        busy = any(worker.group == "shell" and not worker.is_finished for worker in self.workers)
-        if self.following is not None and not busy:
-            from trainwatch.shell import open_shell
+        """A shell, while the run is still followed; one at a time in our terminal, in windows as many as one likes."""
+        if self.following is None:
+            return
+        from trainwatch.shell import open_shell, open_window
 
+        if wish.in_window:
+            self.run_worker(open_window(self, self.following, wish.key, os.environ), group="window")
+            return
+        busy = any(worker.group == "shell" and not worker.is_finished for worker in self.workers)
+        if not busy:
             self.run_worker(open_shell(self, self.following, wish.key), group="shell")
 
     async def on_copy(self, wish: wishes.Copy) -> None:
@@ -281,8 +288,11 @@ def _scopes(screen: Screen[object]) -> tuple[str, ...]:
     return tuple(getattr(screen, "SCOPES", ()))
 
 
-def run(target: Path) -> int:
-    """Show a run directory, or a directory of runs to pick from; returns the exit code. Raises TargetError."""
+def run(target: Path, keep_hold: bool = True) -> int:
+    """Show a run directory, or a directory of runs to pick from; returns the exit code. Raises TargetError.
+
+    With `keep_hold` holds are extended while shells are open beside their ranks.
+    """
     from trainwatch.opening import directory
     from trainwatch_launcher.reader.runs import locate
 
@@ -292,18 +302,19 @@ def run(target: Path) -> int:
     is_root = locate(str(target)).is_root
 
     async def app() -> TrainwatchApp:
-        return TrainwatchApp(None if is_root else await opened(target), root=target, open_source=opened)
+        source = None if is_root else await opened(target)
+        return TrainwatchApp(source, root=target, open_source=opened, keep_hold=keep_hold)
 
     return _show(app)
 
 
-def run_elsewhere(named: Named) -> int:
+def run_elsewhere(named: Named, keep_hold: bool = True) -> int:
     """Show a run that is reached over hosts; returns the exit code. Raises SourceError."""
     from trainwatch.commands.remote import ask
     from trainwatch.opening import open_source
 
     async def app() -> TrainwatchApp:
-        return TrainwatchApp(await open_source(named, ask))
+        return TrainwatchApp(await open_source(named, ask), keep_hold=keep_hold)
 
     return _show(app)
 

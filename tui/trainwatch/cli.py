@@ -44,6 +44,7 @@ COMMANDS = {
     "demo": "trainwatch.demo.command",
     "simulate": "trainwatch.simulation.command",
 }
+NO_KEEP_HOLD = "do not extend a rank's hold while a shell is open beside it"
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 UNREADABLE = 2
@@ -120,14 +121,16 @@ def _refuse_unknown_command(argv: list[str]) -> None:
 def _watch(argv: list[str]) -> int:
     """The screen."""
     from trainwatch.commands.targets import TargetError, find, is_remote, named
+    from trainwatch.config import load
 
     options = _parser().parse_args(argv)
     written = options.target
+    keep_hold = not options.no_keep_hold and load().shell.keep_hold
     try:
         if written is not None:
             meant = named(written, options.hosts)
             if is_remote(meant):
-                return _watch_elsewhere(meant)
+                return _watch_elsewhere(meant, keep_hold)
             written = getattr(meant.target, "path", written)
         target = find(written)
     except TargetError as error:
@@ -136,17 +139,17 @@ def _watch(argv: list[str]) -> int:
         raise
     from trainwatch.app import run
 
-    code: int = run(Path(target.path))
+    code: int = run(Path(target.path), keep_hold)
     return code
 
 
-def _watch_elsewhere(meant: Named) -> int:
+def _watch_elsewhere(meant: Named, keep_hold: bool) -> int:
     from trainwatch.app import run_elsewhere
     from trainwatch.commands.targets import TargetError
     from trainwatch.sources.base import SourceError
 
     try:
-        code: int = run_elsewhere(meant)
+        code: int = run_elsewhere(meant, keep_hold)
     except SourceError as error:
         raise TargetError(str(error)) from None
     return code
@@ -162,6 +165,7 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("target", metavar="TARGET", nargs="?", help="what to watch")
     parser.add_argument("--hosts", metavar="FILE", help="hosts, one a line, that each have TARGET, a path, on a disk")
+    parser.add_argument("--no-keep-hold", action="store_true", help=NO_KEEP_HOLD)
     parser.add_argument("--version", action="version", version=f"trainwatch {__version__}")
     return parser
 

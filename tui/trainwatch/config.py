@@ -3,6 +3,9 @@
     [options]
     handshakes = 8
 
+    [shell]
+    keep_hold = false
+
     [targets]
     prod = "ssh://worker-[0-7]/data/run"
 
@@ -45,10 +48,19 @@ class Options:
 
 
 @dataclass(frozen=True)
+class Shell:
+    """How shells beside ranks are opened. In the file under [shell]."""
+
+    keep_hold: bool = True
+    """Whether a hold is extended while a shell is open beside its rank."""
+
+
+@dataclass(frozen=True)
 class Config:
     """The file's contents."""
 
     options: Options = Options()
+    shell: Shell = Shell()
     targets: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """What each name stands for."""
     of_target: Mapping[str, Options] = field(default_factory=lambda: MappingProxyType({}))
@@ -78,7 +90,7 @@ def load(file: Path | None = None) -> Config:
 
 
 def _config(data: Mapping[str, Any]) -> Config:
-    _only(data, ("options", "targets"), "the file")
+    _only(data, ("options", "shell", "targets"), "the file")
     options = _options(Options(), _table(data.get("options", {}), "options"), "options")
     targets: dict[str, str] = {}
     of_target: dict[str, Options] = {}
@@ -89,7 +101,16 @@ def _config(data: Mapping[str, Any]) -> Config:
         if not isinstance(target, str) or not target:
             raise ValueError(f"{where} needs a target, such as target = \"ssh://host/path\"")
         targets[name], of_target[name] = target, _options(options, entry, where)
-    return Config(options, MappingProxyType(targets), MappingProxyType(of_target))
+    return Config(options, _shell(_table(data.get("shell", {}), "shell")), MappingProxyType(targets),
+                  MappingProxyType(of_target))  # fmt: skip
+
+
+def _shell(table: Mapping[str, Any]) -> Shell:
+    _only(table, tuple(each.name for each in fields(Shell)), "shell")
+    wrong = next((name for name, value in table.items() if not isinstance(value, bool)), None)
+    if wrong is not None:
+        raise ValueError(f"shell.{wrong} must be true or false")
+    return Shell(**table)
 
 
 def _options(base: Options, table: Mapping[str, Any], where: str) -> Options:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from trainwatch.link import Link
 from trainwatch.model import holding, text
+from trainwatch.model.keeping import Keeping
 from trainwatch.model.rows import row_of
 from trainwatch.model.skew import OurClock
 from trainwatch.model.state import EMPTY, Run, apply
@@ -15,6 +17,8 @@ from trainwatch.sources.base import ShellPlan, Source, SourceError
 from trainwatch.widgets.log_loader import ReadError
 from trainwatch_launcher.reader.changes import AttemptKey
 
+KEEP_EVERY = 1.0
+"""Seconds between two looks whether a hold is to be kept."""
 ANSWER_WITHIN = 10.0
 """Seconds that a worker has to answer a request before we say that it has not."""
 
@@ -27,17 +31,23 @@ class Answer:
     good: bool
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Asked:
     key: AttemptKey
     command: str
     deadline: float
+    quiet: bool = False
+    """Nobody has asked for it in person: only that it did not work is worth words."""
+    taking_back: asyncio.Task[str] | None = None
+    """Once nobody has answered in time; it gives the words for what became of the request."""
 
 
 class Following:
     """One run, followed from a source; what the screens get as their feed."""
 
-    def __init__(self, source: Source, clock: Callable[[], float], program: str = "trainwatch") -> None:
+    def __init__(
+        self, source: Source, clock: Callable[[], float], program: str = "trainwatch", keep_hold: bool = True
+    ) -> None:
         self.name = source.name
         self.program = program
         self.problem = ""
@@ -48,6 +58,12 @@ class Following:
         self._written = EMPTY
         self._our_clock = OurClock()
         self._asked: dict[str, _Asked] = {}
+        self._keeping = Keeping() if keep_hold else None
+        self._kept_by: asyncio.Task[None] | None = None
+        self.left = asyncio.Event()
+        """Set when it is followed no more."""
+        self._not_kept: set[AttemptKey] = set()
+        self._notes: list[Answer] = []
 
     @property
     def run(self) -> Run:
@@ -94,26 +110,89 @@ class Following:
             event = attempt.answer(request) if attempt is not None else None
             label = self._run.label(asked.key)
             if event is not None:
-                found.append(_answer(self._run, asked, event.text("result"), self._clock()))
-            elif self._clock() > asked.deadline:
-                said = f"Rank {label}: no answer to {asked.command} after {ANSWER_WITHIN:.0f} s."
-                found.append(Answer(said, False))
+                result = event.text("result")
+                if not asked.quiet:
+                    found.append(_answer(self._run, asked, result, self._clock()))
+                else:
+                    self._note_kept(asked.key, "" if result == "done" else f"it says: {result or 'nothing'}")
+            elif asked.taking_back is not None and asked.taking_back.done():
+                said = f"no answer to {asked.command} after {ANSWER_WITHIN:.0f} s. {asked.taking_back.result()}"
+                if asked.quiet:
+                    self._note_kept(asked.key, said)
+                else:
+                    found.append(Answer(f"Rank {label}: {said}", False))
             else:
+                if asked.taking_back is None and self._clock() > asked.deadline:
+                    asked.taking_back = asyncio.create_task(self._take_back(asked.key, request))
                 continue
             del self._asked[request]
-        return found
+        notes, self._notes = self._notes, []
+        return found + notes
+
+    @property
+    def kept(self) -> frozenset[AttemptKey]:
+        """The launchers whose holds are kept, because shells are open beside them."""
+        return self._keeping.kept if self._keeping is not None else frozenset()
+
+    @contextlib.contextmanager
+    def shell_open(self, key: AttemptKey) -> Iterator[bool]:
+        """While the block lasts a shell is open beside an attempt, and its hold does not run out.
+
+        Gives whether there is a launcher that holds or may come to.
+        """
+        row = holding.holder(self._run, key, self._clock())
+        if self._keeping is None or row is None or not (row.live or holding.may_hold(row)):
+            yield False
+            return
+        self._keeping.opened(key, self._clock())
+        if self._kept_by is None or self._kept_by.done():
+            self._kept_by = asyncio.create_task(self._keep(self._keeping))
+        try:
+            yield True
+        finally:
+            self._keeping.closed(key)
+
+    async def _keep(self, keeping: Keeping) -> None:
+        """Extend holds as they need it, until no shell is open."""
+        while keeping.kept:
+            for key, seconds in keeping.due(self._run, self._clock()):
+                try:
+                    request = await self._source.request(key, "extend", seconds=seconds)
+                    self._asked[request] = _Asked(key, "extend", self._clock() + ANSWER_WITHIN, quiet=True)
+                except SourceError as error:
+                    self._note_kept(key, str(error))
+            await asyncio.sleep(KEEP_EVERY)
+
+    def _note_kept(self, key: AttemptKey, why_not: str) -> None:
+        """A hold could be kept, or not; the latter is told when it begins."""
+        if not why_not:
+            self._not_kept.discard(key)
+        elif key not in self._not_kept:
+            self._not_kept.add(key)
+            self._notes.append(Answer(f"The hold of rank {self._run.label(key)} is not kept: {why_not}", False))
+
+    async def _take_back(self, key: AttemptKey, request: str) -> str:
+        """A launcher that comes back to life must not find it much later; in words what became of it."""
+        try:
+            withdrawn = await self._source.withdraw(key, request)
+        except SourceError as error:
+            return f"The request is still there: {error}"
+        return "The request is taken back." if withdrawn else "Its launcher has taken the request and not answered."
 
     async def shell(self, key: AttemptKey) -> ShellPlan:
         """How to open a shell where an attempt runs, or ran, in its container. Raises SourceError."""
         where, said = holding.stand_beside(self._run, key, self._clock())
         try:
-            plan = await self._source.shell(where)
+            plan = await self._source.shell(where, label=self._run.label(where))
         except SourceError as error:
             raise SourceError(f"{said}: {error}" if said else str(error)) from None
         return replace(plan, note=" · ".join(part for part in (said, plan.note) if part))
 
     async def close(self) -> None:
         """Stop following."""
+        self.left.set()
+        if self._kept_by is not None:
+            self._kept_by.cancel()
         await self._source.close()
 
 

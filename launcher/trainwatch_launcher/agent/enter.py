@@ -2,6 +2,7 @@
 
 Its one argument is base64 of JSON: `argv`; `cwd` or null; `pid` and `born` of the process whose environment it takes,
 read here and now and kept nowhere, or null; `marks`, variables above all others; `path` and `terminal`, see `standing`.
+Where `born` is empty nobody knows when that process began, and it counts when it is a launcher.
 """
 from __future__ import annotations
 
@@ -15,19 +16,30 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 
+def read(pid: int, name: str) -> bytes:
+    """What the kernel tells of a process. Raises OSError."""
+    with open("/proc/%d/%s" % (pid, name), "rb") as file:
+        return file.read()
+
+
+def is_same(pid: int, born: str) -> bool:
+    """Whether a process is still the one that was meant. Raises OSError and IndexError."""
+    if not born:
+        return b"trainwatch" in read(pid, "cmdline")
+    return read(pid, "stat").rpartition(b")")[2].split()[19].decode("ascii") == born
+
+
 def environment(plan: dict[str, Any]) -> dict[str, str]:
     """The process's environment when it is still the same process, else our own."""
     own = dict(os.environ)
     if plan["pid"] is None:
         return own
     try:
-        with open("/proc/%d/stat" % plan["pid"], "rb") as file:
-            born = file.read().rpartition(b")")[2].split()[19].decode("ascii")
-        with open("/proc/%d/environ" % plan["pid"], "rb") as file:
-            pairs = [entry.partition(b"=") for entry in file.read().split(b"\0")]
+        same = is_same(plan["pid"], plan["born"])
+        pairs = [entry.partition(b"=") for entry in read(plan["pid"], "environ").split(b"\0")]
     except (OSError, IndexError):
-        born, pairs = "", []
-    if born != plan["born"]:
+        same, pairs = False, []
+    if not same:
         sys.stderr.write("trainwatch: that process has ended meanwhile: this is your own environment\n")
         return own
     found = {os.fsdecode(name): os.fsdecode(value) for name, equals, value in pairs if name and equals}
@@ -45,6 +57,9 @@ def enter(argument: str) -> NoReturn:
     try:
         if plan["cwd"] is not None:
             os.chdir(plan["cwd"])
+    except OSError as error:
+        sys.stderr.write("trainwatch: its directory %s: %s; this is %s\n" % (plan["cwd"], error.strerror, os.getcwd()))
+    try:
         os.execvpe(argv[0], argv, environ)
     except OSError as error:
         sys.stderr.write("trainwatch: cannot run %s: %s\n" % (argv[0], error.strerror))

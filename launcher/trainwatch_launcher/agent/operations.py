@@ -8,7 +8,7 @@ from trainwatch_launcher.agent import mounts
 from trainwatch_launcher.agent.wire import decode_key, encode_key
 from trainwatch_launcher.reader import log
 from trainwatch_launcher.reader.attempt import log_path
-from trainwatch_launcher.reader.requests import RequestError, write_request
+from trainwatch_launcher.reader.requests import RequestError, withdraw_request, write_request
 from trainwatch_launcher.reader.runs import Target, TargetError, find_runs, locate
 from trainwatch_launcher.rundir import paths
 from trainwatch_launcher.rundir.files import read_record
@@ -65,7 +65,13 @@ def runs(_: Server, asked: Facts) -> Facts:
 def log_size(server: Server, asked: Facts) -> Facts:
     """Bytes in an attempt's log now; 0 when there is none."""
     directory = server.attempt_directory(_key(asked))
-    return {"size": 0 if directory is None else log.size(log_path(directory))}
+    if directory is None:
+        return {"size": 0}
+    path = log_path(directory)
+    try:
+        return {"size": log.size(path)}
+    except OSError as error:
+        raise OperationError("cannot read %s: %s" % (path, error.strerror or error)) from None
 
 
 def read_log(server: Server, asked: Facts) -> Iterator[bytes]:
@@ -97,35 +103,33 @@ def request(server: Server, asked: Facts) -> Facts:
     return {"request": identity}
 
 
+def withdraw(server: Server, asked: Facts) -> Facts:
+    """Take a request back that nobody has answered."""
+    try:
+        return {"withdrawn": withdraw_request(_directory(server, _key(asked)), _text(asked, "request"))}
+    except RequestError as error:
+        raise OperationError(str(error)) from None
+
+
 def shell(server: Server, asked: Facts) -> Facts:
     """Where a shell for an attempt is to stand; the environment stays here and is read by `enter` when it starts."""
-    from trainwatch_launcher.agent import processes, standing
+    from trainwatch_launcher.agent import standing
 
     key = _key(asked)
     command = [word for word in asked.get("argv") or [] if isinstance(word, str)]
     directory = _text(asked, "directory") or _directory(server, key)
     try:
-        found = standing.find(directory, key, command, _text(asked, "shell"))
+        found = standing.find(directory, key, command, _text(asked, "shell"), _text(asked, "label"))
     except standing.NoWayError as error:
         raise OperationError(str(error), host=error.host) from None
-    pid = found.process.pid if found.process is not None else None
-    return {
-        "python": sys.executable,
-        "note": found.note,
-        "enter": {
-            "argv": list(found.argv),
-            "cwd": found.cwd,
-            "pid": pid,
-            "born": processes.start_time(pid) if pid is not None else "",
-            "marks": found.marks,
-            "path": standing.PATH,
-            "terminal": list(standing.TERMINAL),
-        },
-    }
+    python = found.container.python if found.container is not None else sys.executable
+    way = found.container.way if found.container is not None else ()
+    return {"python": python, "note": found.note, "way": list(way), "enter": found.entry()}
 
 
 OPERATIONS: dict[str, Callable[[Server, Facts], Any]] = {
-    "find": find, "runs": runs, "log_size": log_size, "read_log": read_log, "request": request, "shell": shell,
+    "find": find, "runs": runs, "log_size": log_size, "read_log": read_log, "request": request,
+    "withdraw": withdraw, "shell": shell,
 }  # fmt: skip
 
 

@@ -25,10 +25,10 @@ LOAD_AT_ONCE = RECORD.size << 15
 
 
 def size(path: str) -> int:
-    """Bytes in a log now; 0 when there is none."""
+    """Bytes in a log now; 0 when there is none. Raises OSError when that cannot be seen."""
     try:
         facts = os.lstat(path)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return 0
     return facts.st_size if stat.S_ISREG(facts.st_mode) else 0
 
@@ -121,7 +121,7 @@ class LogIndex:
 
     def _refresh(self) -> int:
         """Load what the index has got since the last call; returns the log's size."""
-        index_size = size(self.index_path)
+        index_size = self._index_size()
         if size(self.log_path) < self._log_size or index_size < self._read_to:
             self._forget()
         while index_size - self._read_to >= RECORD.size:
@@ -138,6 +138,13 @@ class LogIndex:
             self._read_to += whole
         self._log_size = size(self.log_path)
         return self._log_size
+
+    def _index_size(self) -> int:
+        """Bytes in the index now; an index that cannot be seen is none: lines are counted then."""
+        try:
+            return size(self.index_path)
+        except OSError:
+            return 0
 
     def _forget(self) -> None:
         self._read_to, self._log_size, self._stride, self._accepted = 0, 0, 1, 0

@@ -11,6 +11,7 @@ from trainwatch_launcher.rundir.files import encode, write_all
 from trainwatch_launcher.rundir.records import Request
 
 COMMANDS = ("release", "extend", "signal", "stop")
+SUFFIX = ".json"
 
 CAUSES = {
     errno.ENOENT: "the attempt's directory is gone; the run directory was moved or removed",
@@ -46,10 +47,35 @@ def write_request(
     )  # fmt: skip
     control = os.path.join(attempt_directory, paths.CONTROL)
     try:
-        _put(control, identity + ".json", encode(request), _owner(attempt_directory))
+        _put(control, identity + SUFFIX, encode(request), _owner(attempt_directory))
     except OSError as error:
         raise RequestError(_sentence(error, control, attempt_directory)) from None
     return identity
+
+
+def withdraw_request(attempt_directory: str, identity: str) -> bool:
+    """Take a request back that has not been answered, so that no launcher finds it later.
+
+    False when it is not there any more: the launcher has taken it, or the attempt is gone. Raises RequestError.
+    """
+    control = os.path.join(attempt_directory, paths.CONTROL)
+    if not identity or os.path.basename(identity) != identity:
+        raise RequestError("%s is no request" % identity)
+    try:
+        directory = os.open(control, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise RequestError(_sentence(error, control, attempt_directory)) from None
+    try:
+        os.unlink(identity + SUFFIX, dir_fd=directory)
+        return True
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise RequestError(_sentence(error, control, attempt_directory)) from None
+    finally:
+        os.close(directory)
 
 
 def whoami() -> str:

@@ -1,18 +1,26 @@
-"""Real containers: the run inside is found by the launcher in it, and a shell opens inside."""
+"""Real containers: the run inside is found by the launcher in it, and a shell opens inside, from the host too."""
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
 from support.docker import Docker, needs_docker
 from support.following import following
 from support.launching import MAIN
+from support.sshd import Sshd, needs_sshd
+from support.users import NOBODY
+from support.waiting import wait_until
 from trainwatch.opening import open_source
 from trainwatch.sources.base import SourceError
 from trainwatch.targets import parse
-from trainwatch_launcher.reader.changes import AttemptKey
+from trainwatch_launcher.reader.changes import AttemptKey, StatusChanged
+from trainwatch_launcher.reader.directory import Reader
 
 pytestmark = [needs_docker, pytest.mark.xdist_group("docker")]
 
@@ -79,3 +87,50 @@ async def test_a_container_that_is_not_there_is_one_error(docker, workers):
     async with following(source) as follower:
         with pytest.raises(SourceError, match="worker-0: /no/such/run does not exist"):
             await follower.until(held)
+
+
+@pytest.fixture
+def host(docker):
+    """A host reached by SSH whose user is not root and may use docker; with it a directory that this user owns."""
+    place = Path(tempfile.mkdtemp(prefix="tw-host-"))
+    os.chown(place, NOBODY, NOBODY)
+    docker.base.chmod(0o711)
+    (docker.base / "socket").chmod(0o666)  # as the group docker may
+    user = place / "user"
+    user.write_text(f'#!/bin/sh\nexport HOME=/tmp DOCKER_HOST={docker.env["DOCKER_HOST"]}\n'
+                    f'exec setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups sh -c "$SSH_ORIGINAL_COMMAND"\n')
+    user.chmod(0o755)
+    sshd = Sshd()
+    try:
+        sshd.start(forced=False, command=str(user))
+        yield sshd, place
+    finally:
+        sshd.close()
+        shutil.rmtree(place)
+
+
+def is_held(change):
+    return isinstance(change, StatusChanged) and change.status.hold_until is not None
+
+
+@needs_sshd
+def test_a_held_container_is_entered_from_its_host_by_a_user_who_is_not_root(docker, host, tmux, tmp_path):
+    sshd, place = host
+    docker.run("held", "env", "JOB_FACT=it's 42", sys.executable, "-I", str(MAIN), "--run-id=job", "--rank=0",
+               "--hold=600", "--run-dir=/job/run", "--", "sh", "-c", "exit 3",
+               options=("--volume", f"{place}:/job", "--user", f"{NOBODY}:{NOBODY}", "--workdir", "/job"))  # fmt: skip
+    try:
+        reader = Reader(str(place / "run"))
+        wait_until(lambda: any(is_held(change) for change in reader.poll()), 30, "the hold")
+        settings = tmp_path / "trainwatch"
+        settings.mkdir()
+        (settings / "config.toml").write_text(f'[options]\nssh_config = "{sshd.config}"\n')
+        env = {"XDG_CONFIG_HOME": str(tmp_path), "JOB_FACT": "not this one"}
+        show = 'echo "$(hostname):$(pwd):$TRAINWATCH_RANK:${JOB_FACT-none}"; test -t 0 && echo a terminal; sleep 600'
+        tmux.start([sys.executable, "-m", "trainwatch", "shell", f"ssh://127.0.0.1{place}/run", "--rank", "0", "--",
+                    "sh", "-c", show], env=env, columns=160)  # fmt: skip
+        seen = tmux.wait_for("held:/job:0:it's 42", "a terminal", timeout=60)
+        assert "exit code 3 · held until" in seen
+        assert "inside its container (docker " in seen
+    finally:
+        docker.command("rm", "--force", "held")

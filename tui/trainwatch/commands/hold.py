@@ -27,6 +27,7 @@ examples:
   trainwatch hold RUN --rank 0-3,7 --release
   trainwatch hold RUN --rank '2#1' --release
   trainwatch hold RUN --all --release
+  trainwatch hold RUN --collateral --release      keep the rank that failed first, free all others
 """
 ANSWER_WITHIN = 5.0
 LOOK_EVERY = 0.1
@@ -38,7 +39,7 @@ def main(argv: list[str]) -> int:
     target = run_directory(options.target)
     followed = Followed(target.path)
     now = time.time()
-    picked = _all_held(followed, now, target.key) if options.all else holding.pick_held(followed.run, options.rank, now)
+    picked = _picked(options, followed, now, target.key)
     for said in (*picked.notes, *picked.problems):
         print(f"trainwatch: {text.printable(said)}", file=sys.stderr)
     chosen = picked.rows
@@ -52,6 +53,14 @@ def main(argv: list[str]) -> int:
     done = _answers(followed, asked)
     followed.close()
     return 0 if done == len(chosen) and not picked.problems else 1
+
+
+def _picked(options: argparse.Namespace, followed: Followed, now: float, inside: AttemptKey | None) -> holding.Picked:
+    if options.all:
+        return _all_held(followed, now, inside)
+    if options.collateral:
+        return holding.collateral(followed.run, now)
+    return holding.pick_held(followed.run, options.rank, now)
 
 
 def _all_held(followed: Followed, now: float, inside: AttemptKey | None) -> holding.Picked:
@@ -71,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("target", metavar="TARGET", help="a run directory, a directory of runs for its newest, or ssh://…")
     who = parser.add_mutually_exclusive_group(required=True)
     who.add_argument("--rank", type=_ranks, metavar="N", help="which ranks: 2, 0-7 or 0-7,12; 2#1, 2.0")
+    who.add_argument("--collateral", action="store_true", help="all that are held but the one that failed first")
     who.add_argument("--all", action="store_true", help="all that are held; of a rank's directory, that one")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--release", action="store_true", help="end the hold now")
@@ -110,10 +120,21 @@ def _answers(followed: Followed, asked: dict[AttemptKey, str]) -> int:
             said = _outcome(answer.text("command"), result, row_of(run, key, now), now)
             print(f"rank {run.label(key)}: {said}", flush=True)
         time.sleep(LOOK_EVERY if waiting else 0)
-    for key in waiting:
-        label = followed.run.label(key)
-        print(f"trainwatch: rank {label} has not answered; its launcher may be gone or slow", file=sys.stderr)
+    for key, identity in waiting.items():
+        said = f"rank {followed.run.label(key)} has not answered; {_taken_back(followed, key, identity)}"
+        print(f"trainwatch: {text.printable(said)}", file=sys.stderr)
     return done
+
+
+def _taken_back(followed: Followed, key: AttemptKey, identity: str) -> str:
+    """Take a request back that nobody has answered; in words what became of it."""
+    try:
+        withdrawn = followed.withdraw(key, identity)
+    except SourceError as error:
+        return f"the request is still there: {error}"
+    if withdrawn:
+        return "the request is taken back; its launcher may be gone or slow"
+    return "its launcher has taken the request and may be slow"
 
 
 def _outcome(command: str, result: str, row: Row, now: float) -> str:

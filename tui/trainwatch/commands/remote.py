@@ -60,9 +60,13 @@ class RemoteRun:
         """Ask an attempt's launcher for something; returns the request's id. Raises SourceError."""
         return self._do(lambda: self._source.request(key, command, seconds=seconds, signal=signal))
 
-    def shell(self, key: AttemptKey, command: Sequence[str] = ()) -> ShellPlan:
+    def withdraw(self, key: AttemptKey, request: str) -> bool:
+        """Take a request back that nobody has answered; False when it was taken already. Raises SourceError."""
+        return self._do(lambda: self._source.withdraw(key, request))
+
+    def shell(self, key: AttemptKey, command: Sequence[str] = (), label: str = "") -> ShellPlan:
         """A shell, or `command`, for an attempt. Raises SourceError."""
-        return self._do(lambda: self._source.shell(key, command))
+        return self._do(lambda: self._source.shell(key, command, label))
 
     def close(self) -> None:
         """Leave all hosts; at the end of the process at the latest."""

@@ -6,7 +6,9 @@ import os
 import sys
 import time
 
+from trainwatch.commands.kept import run_kept
 from trainwatch.commands.targets import Followed, TargetError, run_directory
+from trainwatch.config import load
 from trainwatch.model import holding, naming, text
 from trainwatch.model.state import Run
 from trainwatch.sources.base import SourceError
@@ -15,7 +17,8 @@ from trainwatch_launcher.reader.changes import AttemptKey
 DESCRIPTION = "Open a shell in the working directory and environment of a rank, or run a command there."
 EPILOG = """\
 The environment is the live launcher's, as the platform made it. A rank that is gone gives its directory and your own
-environment, which is said.
+environment, which is said. While the shell or the command is open, the rank's hold is extended so that at least 15
+minutes are left; not with --no-keep-hold, or with keep_hold = false under [shell] in config.toml.
 
 exit codes:
   the shell's or the command's own; 1 when there is no way in; 2 when TARGET or RANK is not there;
@@ -30,18 +33,12 @@ examples:
 
 
 def main(argv: list[str]) -> int:
-    """Become the shell; returns an exit code only when that is not possible. Raises TargetError."""
+    """Open the shell; returns its exit code. Where no hold is to be kept, become the shell. Raises TargetError."""
     own, dashes, command = _split(argv)
-    parser = argparse.ArgumentParser(
-        prog="trainwatch shell", description=DESCRIPTION, epilog=EPILOG,
-        usage="trainwatch shell TARGET [--rank RANK] [-- COMMAND [ARG ...]]",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
-    parser.add_argument("target", metavar="TARGET", help="a run directory, or that of a rank or attempt in it")
-    parser.add_argument("--rank", metavar="RANK", help="the rank, as the table shows it: 2, 2#1 or 2.0")
-    options = parser.parse_args(own)
+    words = parser()
+    options = words.parse_args(own)
     if dashes and not command:
-        parser.error("nothing after --")
+        words.error("nothing after --")
     target = run_directory(options.target)
     followed = Followed(target.path)
     run, now = followed.run, time.time()
@@ -54,8 +51,11 @@ def main(argv: list[str]) -> int:
     except SourceError as error:
         print(f"trainwatch: {text.printable(str(error))}", file=sys.stderr)
         return 1
-    followed.close()
-    print(f"trainwatch: {text.printable(way.note)}", file=sys.stderr, flush=True)
+    row = holding.holder(run, beside, now)
+    keep = not options.no_keep_hold and load().shell.keep_hold
+    keep = keep and row is not None and (row.live or holding.may_hold(row))
+    kept = "; the hold is kept while this is open" if keep else ""
+    print(f"trainwatch: {text.printable(way.note)}{kept}", file=sys.stderr, flush=True)
     try:
         if way.cwd is not None:
             os.chdir(way.cwd)
@@ -63,10 +63,26 @@ def main(argv: list[str]) -> int:
         print(f"trainwatch: its directory {text.printable(str(way.cwd))}: {error.strerror or error}", file=sys.stderr)
         return 1
     try:
+        if keep:
+            return run_kept(followed, way, beside)
+        followed.close()
         os.execvpe(way.argv[0], way.argv, way.env if way.env is not None else os.environ)
     except OSError as error:
         print(f"trainwatch: cannot run {way.argv[0]}: {error.strerror or error}", file=sys.stderr)
         return 127 if isinstance(error, FileNotFoundError) else 126
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line of `trainwatch shell`, before its `--`."""
+    parser = argparse.ArgumentParser(
+        prog="trainwatch shell", description=DESCRIPTION, epilog=EPILOG,
+        usage="trainwatch shell TARGET [--rank RANK] [--no-keep-hold] [-- COMMAND [ARG ...]]",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("target", metavar="TARGET", help="a run directory, or that of a rank or attempt in it")
+    parser.add_argument("--rank", metavar="RANK", help="the rank, as the table shows it: 2, 2#1 or 2.0")
+    parser.add_argument("--no-keep-hold", action="store_true", help="do not extend the rank's hold while this is open")
+    return parser
 
 
 def _split(argv: list[str]) -> tuple[list[str], bool, list[str]]:

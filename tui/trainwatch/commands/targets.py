@@ -13,8 +13,9 @@ from trainwatch.sources.base import ShellPlan, SourceError
 from trainwatch.targets import Directory, Named, parse
 from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.reader.directory import Reader
-from trainwatch_launcher.reader.requests import RequestError, write_request
+from trainwatch_launcher.reader.requests import RequestError, withdraw_request, write_request
 from trainwatch_launcher.reader.runs import SHARING, Target, TargetError, find_runs, locate
+from trainwatch_launcher.rundir import paths
 
 if TYPE_CHECKING:
     from trainwatch.commands.remote import RemoteRun
@@ -101,6 +102,14 @@ class Followed:
             if not self._reader.behind:
                 return self.run
 
+    def look_at(self, key: AttemptKey) -> Run:
+        """The same for one attempt alone, which costs next to nothing in a run of any size."""
+        if self._reader is None:
+            return self.look()
+        directory = self.run.attempts[key].directory
+        self.run = apply(self.run, self._reader.poll([os.path.join(directory, paths.STATUS)]))  # noqa: PTH118
+        return self.run
+
     def request(self, key: AttemptKey, command: str, seconds: float | None = None) -> str:
         """Ask an attempt's launcher for something; returns the request's id. Raises SourceError."""
         if self._remote is not None:
@@ -110,11 +119,21 @@ class Followed:
         except RequestError as error:
             raise SourceError(str(error)) from None
 
+    def withdraw(self, key: AttemptKey, request: str) -> bool:
+        """Take a request back that nobody has answered; False when it was taken already. Raises SourceError."""
+        if self._remote is not None:
+            return self._remote.withdraw(key, request)
+        try:
+            return withdraw_request(self.run.attempts[key].directory, request)
+        except RequestError as error:
+            raise SourceError(str(error)) from None
+
     def shell(self, key: AttemptKey, command: tuple[str, ...] = ()) -> ShellPlan:
         """A shell, or `command`, for an attempt. Raises SourceError."""
+        label = self.run.label(key)
         if self._remote is not None:
-            return self._remote.shell(key, command)
-        return shells.plan(self.run.attempts[key].directory, key, command)
+            return self._remote.shell(key, command, label)
+        return shells.plan(self.run.attempts[key].directory, key, command, label)
 
     def close(self) -> None:
         """Leave the hosts, if there are any."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trainwatch.model import naming
+from trainwatch.model.failure import first_failure
 from trainwatch.model.rows import Row, row_of, standing
 from trainwatch.model.state import Run
 from trainwatch_launcher.reader.changes import AttemptKey
@@ -72,6 +73,20 @@ def held(run: Run, now: float) -> tuple[Row, ...]:
     """All launchers that hold, by rank."""
     rows = (row_of(run, key, now) for key in run.order if key == container(key))
     return tuple(row for row in rows if may_hold(row))
+
+
+def collateral(run: Run, now: float) -> Picked:
+    """All launchers that hold but the one where it began, which is named. Where nothing is known of that, none."""
+    cause = first_failure(run, now)
+    rows = held(run, now)
+    if cause is None:
+        return Picked(problems=("no rank has failed" if not rows else "it is not known which rank failed first",))
+    outer = container(cause.key)
+    others = tuple(row for row in rows if row.key != outer)
+    kept = f"rank {run.label(outer)} is left alone: it failed first"
+    if not others:
+        return Picked(problems=(f"no other rank than {run.label(outer)}, which failed first, is held",))
+    return Picked(others, (kept,))
 
 
 def pick_held(run: Run, names: Sequence[naming.Name], now: float) -> Picked:

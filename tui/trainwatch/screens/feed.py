@@ -32,6 +32,11 @@ class Feed(Protocol):
         """How each host is reached now; none for a run of this machine."""
         ...
 
+    @property
+    def kept(self) -> frozenset[AttemptKey]:
+        """The launchers whose holds are kept, because shells are open beside them."""
+        ...
+
     def now(self) -> float:
         """The reader's clock, in Unix seconds."""
         ...

@@ -135,7 +135,8 @@ class Overview(RunScreen):
         self.set_class(state.first is not None, "alarm")
         note = header.trouble_note(run.trouble) or (self.feed.problem and "source lost")
         problems = len(run.problems) - bool(run.trouble)
-        parts = header.header_parts(state, self.feed.name, now, width, problems, note, self.feed.links)
+        parts = header.header_parts(state, self.feed.name, now, width, problems, note, self.feed.links,
+                                    len(self.feed.kept))
         self.query_one("#header", Bar).show(parts)
         self._show_keys()
         if state.first is not None:

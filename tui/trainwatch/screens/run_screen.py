@@ -77,16 +77,24 @@ class RunScreen(Once, Screen[None]):
         """Who, where, in which state and phase, in one line."""
         run = self.feed.run
         left = holding.hold_left(run, row.key, self.feed.now())
-        return rank_parts(row, self.size.width, left, trouble_note(run.trouble))
+        kept = holding.container(row.key) in self.feed.kept
+        return rank_parts(row, self.size.width, left, trouble_note(run.trouble), kept)
 
     # What one can ask of an attempt
 
     def action_shell(self) -> None:
         """Open a shell where the attempt runs."""
+        self._open_shell(in_window=False)
+
+    def action_shell_window(self) -> None:
+        """The same in a new window of tmux."""
+        self._open_shell(in_window=True)
+
+    def _open_shell(self, in_window: bool) -> None:
         if self.key is None:
             self.notify("No rank is selected.", severity="warning")
         else:
-            self.post_message(wishes.OpenShell(self.key))
+            self.post_message(wishes.OpenShell(self.key, in_window))
 
     def action_release(self) -> None:
         """End the hold, after a question."""

@@ -23,9 +23,10 @@ class Control(Message):
 
 @dataclass
 class OpenShell(Message):
-    """Open a shell where an attempt runs."""
+    """Open a shell where an attempt runs: in this terminal, or in a new window of tmux."""
 
     key: AttemptKey
+    in_window: bool = False
 
 
 @dataclass

@@ -130,16 +130,24 @@ class AgentSource:
         answer = await self._ask(lambda client: client.call("request", **facts), again=False)
         return str(answer["request"])
 
-    async def shell(self, key: AttemptKey, command: Sequence[str] = ()) -> ShellPlan:
-        """A shell, or `command`, in an attempt's working directory and environment. Raises SourceError."""
-        return await self.shell_in("", key, command)
+    async def withdraw(self, key: AttemptKey, request: str) -> bool:
+        """Take a request back that nobody has answered; False when it was taken already. Raises SourceError."""
+        facts: Facts = {"key": wire.encode_key(key), "request": request}
+        answer = await self._ask(lambda client: client.call("withdraw", **facts), again=True)
+        return answer["withdrawn"] is True
 
-    async def shell_in(self, directory: str, key: AttemptKey, command: Sequence[str] = ()) -> ShellPlan:
+    async def shell(self, key: AttemptKey, command: Sequence[str] = (), label: str = "") -> ShellPlan:
+        """A shell, or `command`, in an attempt's working directory and environment. Raises SourceError."""
+        return await self.shell_in("", key, command, label)
+
+    async def shell_in(
+        self, directory: str, key: AttemptKey, command: Sequence[str] = (), label: str = ""
+    ) -> ShellPlan:
         """The same for an attempt in a directory that this host sees and does not follow. Raises SourceError."""
-        facts: Facts = {"key": wire.encode_key(key), "argv": list(command), "directory": directory}
+        facts: Facts = {"key": wire.encode_key(key), "argv": list(command), "directory": directory, "label": label}
         facts["shell"] = os.environ.get("SHELL", "")
         found = await self._ask(lambda client: client.call("shell", **facts), again=True)
-        argv = self._way.terminal(boot.enter(str(found["python"]), found["enter"]))
+        argv = self._way.terminal([*found["way"], *boot.enter(str(found["python"]), found["enter"])])
         return ShellPlan(argv, note=f"{found['note']} · on {self.link.name}")
 
     async def close(self) -> None:

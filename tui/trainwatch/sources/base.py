@@ -67,8 +67,15 @@ class Source(Protocol):
         """
         ...
 
-    async def shell(self, key: AttemptKey, command: Sequence[str] = ()) -> ShellPlan:
-        """A shell, or `command`, in an attempt's working directory and environment. Raises SourceError."""
+    async def withdraw(self, key: AttemptKey, request: str) -> bool:
+        """Take a request back that nobody has answered; False when it was taken already. Raises SourceError."""
+        ...
+
+    async def shell(self, key: AttemptKey, command: Sequence[str] = (), label: str = "") -> ShellPlan:
+        """A shell, or `command`, in the working directory and environment of an attempt. Raises SourceError.
+
+        `label` is what the attempt is called.
+        """
         ...
 
     async def close(self) -> None:

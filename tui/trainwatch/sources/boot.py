@@ -77,7 +77,7 @@ def enter(python: str, plan: dict[str, Any]) -> list[str]:
     The helper's text and its argument are base64: whatever shell a host has between us and it finds nothing to expand.
     """
     argument = base64.b64encode(json.dumps(plan).encode("ascii")).decode("ascii")
-    return [python, "-c", _enter_code(), argument]
+    return [python, "-I", "-S", "-c", _enter_code(), argument]
 
 
 @functools.cache

@@ -16,7 +16,7 @@ from trainwatch_launcher.reader import log
 from trainwatch_launcher.reader.attempt import log_path
 from trainwatch_launcher.reader.changes import AttemptKey, Change, Unreadable
 from trainwatch_launcher.reader.directory import Reader, concerns
-from trainwatch_launcher.reader.requests import RequestError, write_request
+from trainwatch_launcher.reader.requests import RequestError, withdraw_request, write_request
 
 T = TypeVar("T")
 
@@ -82,9 +82,15 @@ class LocalSource:
             self._stop_watching()
 
     async def log_size(self, key: AttemptKey) -> int:
-        """Bytes in an attempt's output.log now; 0 when there is none."""
+        """Bytes in an attempt's output.log now; 0 when there is none. Raises SourceError."""
         directory = self._reader.attempt_directory(key)
-        return 0 if directory is None else await asyncio.to_thread(log.size, log_path(directory))
+        if directory is None:
+            return 0
+        path = log_path(directory)
+        try:
+            return await asyncio.to_thread(log.size, path)
+        except OSError as error:
+            raise SourceError(f"cannot read {path}: {error.strerror or error}") from None
 
     async def read_log(self, key: AttemptKey, offset: int, length: int) -> bytes:
         """Bytes of an attempt's output.log, 16 MiB at most; fewer at its end. Raises SourceError."""
@@ -103,9 +109,16 @@ class LocalSource:
         except RequestError as error:
             raise SourceError(str(error)) from None
 
-    async def shell(self, key: AttemptKey, command: Sequence[str] = ()) -> ShellPlan:
+    async def withdraw(self, key: AttemptKey, request: str) -> bool:
+        """Take a request back that nobody has answered; False when it was taken already. Raises SourceError."""
+        try:
+            return await asyncio.to_thread(withdraw_request, self._directory_of(key), request)
+        except RequestError as error:
+            raise SourceError(str(error)) from None
+
+    async def shell(self, key: AttemptKey, command: Sequence[str] = (), label: str = "") -> ShellPlan:
         """A shell, or `command`, in an attempt's working directory and environment. Raises SourceError."""
-        return await asyncio.to_thread(shells.plan, self._directory_of(key), key, tuple(command))
+        return await asyncio.to_thread(shells.plan, self._directory_of(key), key, tuple(command), label)
 
     async def close(self) -> None:
         """Stop following; `changes` ends."""

@@ -96,18 +96,23 @@ class MergedSource:
         source, own = self._owner(key)
         return await source.request(own, command, seconds=seconds, signal=signal)
 
-    async def shell(self, key: AttemptKey, command: Sequence[str] = ()) -> ShellPlan:
+    async def withdraw(self, key: AttemptKey, request: str) -> bool:
+        """Take a request back that nobody has answered; False when it was taken already. Raises SourceError."""
+        source, own = self._owner(key)
+        return await source.withdraw(own, request)
+
+    async def shell(self, key: AttemptKey, command: Sequence[str] = (), label: str = "") -> ShellPlan:
         """A shell, or `command`, for an attempt, on whichever of the hosts it ran. Raises SourceError."""
         source, own = self._owner(key)
         try:
-            return await source.shell(own, command)
+            return await source.shell(own, command, label)
         except ElsewhereError as error:
             other = next((s for s in self._sources if s.link.up and _same_host(s.link, error.host)), None)
             directory = self._names.directories.get(key, "")
             if other is None or other is source or not directory:
                 raise
             inside = os.path.relpath(directory, source.link.directory)
-            return await other.shell_in(str(PurePosixPath(other.link.directory, inside)), own, command)
+            return await other.shell_in(str(PurePosixPath(other.link.directory, inside)), own, command, label)
 
     async def close(self) -> None:
         """Stop following; `changes` ends."""

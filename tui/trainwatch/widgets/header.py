@@ -40,9 +40,13 @@ class Bar(Static):
 
 
 def header_parts(
-    summary: Summary, name: str, now: float, width: int, problems: int, note: str, links: Sequence[Link] = ()
+    summary: Summary, name: str, now: float, width: int, problems: int, note: str, links: Sequence[Link] = (),
+    shells: int = 0,
 ) -> list[Part]:
-    """The header: which run, its state, how long, how many ranks in which state; the clock at the right."""
+    """The header: which run, its state, how long, how many ranks in which state; the clock at the right.
+
+    `shells` are those ranks whose holds are kept.
+    """
     alarm = summary.first is not None
     wide = width >= 110
     run_id = clean(summary.run_id or name)
@@ -63,6 +67,10 @@ def header_parts(
         left.append((f"  {clean(reached)}", ("bold" if alarm else "bold $warning") if wrong else _muted(alarm)))
     if problems:
         left.append((f"  ! {problems} unreadable" if wide else f" !{problems}", "bold" if alarm else "bold $warning"))
+    if shells:
+        said = "hold kept" if shells == 1 else f"{shells} holds kept"
+        whole = f"  {said} while your shell is open" if wide else f"  {said}"
+        left.append((whole, "bold" if alarm else states.variable(HELD)))
     clock = text.moment(now, "%H:%M:%S ")
     used = sum(cell_len(part) for part, _ in left)
     if used + len(clock) + 1 > width:
@@ -117,8 +125,11 @@ def banner_parts(failure: Failure, row: Row, hold_left: float | None, width: int
     return [*parts, (" " * max(1, width - used - sum(cell_len(part) for part, _ in end)), ""), *end]
 
 
-def rank_parts(row: Row, width: int, hold_left: float | None, note: str = "") -> list[Part]:
-    """A rank in one line: who, where, in which state and phase, and what is wrong with what is known of it."""
+def rank_parts(row: Row, width: int, hold_left: float | None, note: str = "", kept: bool = False) -> list[Part]:
+    """A rank in one line: who, where, in which state and phase, and what is wrong with what is known of it.
+
+    `kept` says that its hold does not run out, because a shell is open beside it.
+    """
     parts: list[Part] = [(f" rank {row.label}", "bold")]
     if row.host:
         parts += [(" · ", "$tw-muted"), (fit_most(clean(row.host), max(8, width // 5)), "")]
@@ -132,6 +143,9 @@ def rank_parts(row: Row, width: int, hold_left: float | None, note: str = "") ->
         parts += [("  exit ", "$tw-muted"), (row.exit_text, states.variable(row.state))]
     if hold_left is not None and width >= 100:
         parts += [("  hold ", "$tw-muted"), (text.countdown(hold_left), states.variable(HELD))]
+    if hold_left is not None and kept:
+        said = " kept while your shell is open" if width >= 130 else " kept"
+        parts.append((said if width >= 100 else f"  hold{said}", states.variable(HELD)))
     return parts
 
 
