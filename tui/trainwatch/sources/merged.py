@@ -6,7 +6,6 @@ import contextlib
 import os
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
 from pathlib import PurePosixPath
 
 from trainwatch.link import LOST, Link
@@ -198,8 +197,8 @@ class MergedSource:
         named = self._names.name(source.disk, change.key)
         if isinstance(change, AttemptFound):
             self._names.directories[named] = change.directory
-            return replace(change, key=named)
-        return replace(change, key=named)
+            return change.replace(key=named)
+        return change.replace(key=named)
 
     def _owner(self, key: AttemptKey) -> tuple[AgentSource, AttemptKey]:
         disk, own = self._names.own(key)
@@ -236,7 +235,7 @@ class Names:
                 attempt += 1
             self._taken.add((key.rank, attempt))
             self._given[whose] = attempt
-        named = key._replace(attempt=attempt)
+        named = key.of_attempt(attempt)
         self._own[named] = (disk, key)
         return named
 
