@@ -4,7 +4,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +69,7 @@ class StillSource:
 
     def _renamed(self, change: Change) -> Change:
         if isinstance(change, AttemptFound):
-            return replace(change, directory=change.directory.replace(str(self.directory), SHOWN_AS))
+            return change.replace(directory=change.directory.replace(str(self.directory), SHOWN_AS))
         return change
 
     def _log(self, key: AttemptKey) -> Path:

@@ -145,6 +145,14 @@ def test_starting_the_launcher_imports_nothing_slow(python):
     assert not loaded & set(slow)
 
 
+@every_python
+def test_an_agent_starts_with_nothing_that_takes_longer_to_import_than_the_agent(python):
+    slow = ["collections", "dataclasses", "enum", "functools", "json", "pwd", "re", "threading", "typing"]
+    loaded = modules_after(python, "import trainwatch_launcher.agent.main", LAUNCHER.parent)
+    assert "trainwatch_launcher.agent.main" in loaded
+    assert not loaded & set(slow)
+
+
 def test_a_command_that_draws_nothing_imports_no_textual():
     places = [LAUNCHER.parent, VIEWER.parent]
     for module in ("trainwatch.cli", "trainwatch.commands.status", "trainwatch.demo.command"):

@@ -58,7 +58,8 @@ def _our_python() -> str:
 
 async def _ssh(named: Named, target: Ssh, ask: Ask | None) -> Source:
     # asyncssh takes 0.2 s to import, which a local run need not wait for
-    from trainwatch.sources.ssh import Address, SshSettings, SshWay
+    from trainwatch.sources.ssh import SshWay
+    from trainwatch.sources.ssh_settings import Address, SshSettings
     from trainwatch.sources.ssh_unlock import unlock
 
     options = named.options

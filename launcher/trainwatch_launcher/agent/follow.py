@@ -2,12 +2,11 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
-from collections import OrderedDict
 
 from trainwatch_launcher.agent import clocks, pace
 from trainwatch_launcher.agent.resume import Resumption
+from trainwatch_launcher.agent.waiting import Signal, start
 from trainwatch_launcher.reader.changes import AttemptFound, AttemptKey, Change, StatusChanged
 from trainwatch_launcher.reader.directory import Reader
 from trainwatch_launcher.rundir import paths
@@ -37,8 +36,8 @@ class Follower:
         self._resumption: Resumption | None = None
         self._live: set[AttemptKey] = set()
         self._ended: set[AttemptKey] = set()
-        self._hot: OrderedDict[AttemptKey, None] = OrderedDict()
-        self._wake = threading.Event()
+        self._hot: dict[AttemptKey, None] = {}
+        self._wake = Signal()
         self._stop = False
         self._looking_since: float | None = None
         self._usual = USUAL
@@ -48,7 +47,7 @@ class Follower:
     def start(self, resumption: Resumption) -> None:
         """Begin; what `resumption` knows the viewer to have is left out."""
         self._resumption = resumption
-        threading.Thread(target=self._run, name="follow", daemon=True).start()
+        start(self._run)
 
     def stop(self) -> None:
         """Look no more; the thread ends when it can."""
@@ -156,7 +155,7 @@ class Follower:
                 ended = change.status.ended is not None
                 (self._ended if ended else self._live).add(change.key)
                 (self._live if ended else self._ended).discard(change.key)
+                self._hot.pop(change.key, None)  # the newest last
                 self._hot[change.key] = None
-                self._hot.move_to_end(change.key)
         while len(self._hot) > pace.HOT:
-            self._hot.popitem(last=False)
+            del self._hot[next(iter(self._hot))]

@@ -5,8 +5,9 @@ what a login shell's start-up files print; it is skipped, up to `MAX_GARBAGE` by
 """
 from __future__ import annotations
 
-import json
 import struct
+
+from trainwatch_launcher.rundir import jsontext
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class FrameError(Exception):
 
 def encode(header: Header, body: bytes = b"") -> bytes:
     """One frame as bytes."""
-    head = json.dumps(header, separators=(",", ":")).encode("ascii")
+    head = jsontext.dumps(header).encode("ascii")
     return LENGTHS.pack(len(head), len(body)) + head + body
 
 
@@ -85,7 +86,7 @@ class Decoder:
 
 def _header(data: bytes | bytearray) -> Header:
     try:
-        header = json.loads(data.decode("ascii"))
+        header = jsontext.loads(data.decode("ascii"))
     except (ValueError, RecursionError):
         raise FrameError("its agent's output is damaged (a header that is no JSON)") from None
     if not isinstance(header, dict):

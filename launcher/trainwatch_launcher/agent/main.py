@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 
 from trainwatch_launcher.agent import frames
 from trainwatch_launcher.agent.server import Server
+from trainwatch_launcher.agent.waiting import start
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def main(stream: BufferedReader | None = None, clock: Callable[[], float] = time
     os.dup2(2, 1)  # what prints by mistake must not get between the frames
     heard = [time.monotonic()]
     server = Server(lambda data: _write(out, data), clock)
-    threading.Thread(target=_watch, args=(heard,), name="watch", daemon=True).start()
+    start(_watch, heard)
     server.greet()
     decoder = frames.Decoder()
     while True:

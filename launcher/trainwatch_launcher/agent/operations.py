@@ -1,4 +1,7 @@
-"""What a viewer may ask for that touches files. Each takes the request's facts and gives facts or parts of bytes."""
+"""What a viewer may ask for that touches files. Each takes the request's facts and gives facts or parts of bytes.
+
+What only some of them need is imported by them: an agent's start is paid for on each of a thousand hosts.
+"""
 from __future__ import annotations
 
 import os
@@ -6,9 +9,6 @@ import sys
 
 from trainwatch_launcher.agent import mounts
 from trainwatch_launcher.agent.wire import decode_key, encode_key
-from trainwatch_launcher.reader import log
-from trainwatch_launcher.reader.attempt import log_path
-from trainwatch_launcher.reader.requests import RequestError, withdraw_request, write_request
 from trainwatch_launcher.reader.runs import Target, TargetError, find_runs, locate
 from trainwatch_launcher.rundir import paths
 from trainwatch_launcher.rundir.files import read_record
@@ -59,11 +59,14 @@ def runs(_: Server, asked: Facts) -> Facts:
         found = find_runs(_text(asked, "path"))
     except OSError as error:
         raise OperationError("%s: %s" % (_text(asked, "path"), error.strerror or error)) from None
-    return {"runs": [{**vars(run), "command": list(run.command)} for run in found]}
+    return {"runs": [{**run.to_dict(), "command": list(run.command)} for run in found]}
 
 
 def log_size(server: Server, asked: Facts) -> Facts:
     """Bytes in an attempt's log now; 0 when there is none."""
+    from trainwatch_launcher.reader import log
+    from trainwatch_launcher.reader.attempt import log_path
+
     directory = server.attempt_directory(_key(asked))
     if directory is None:
         return {"size": 0}
@@ -76,6 +79,9 @@ def log_size(server: Server, asked: Facts) -> Facts:
 
 def read_log(server: Server, asked: Facts) -> Iterator[bytes]:
     """Bytes of an attempt's log, part by part."""
+    from trainwatch_launcher.reader import log
+    from trainwatch_launcher.reader.attempt import log_path
+
     path = log_path(_directory(server, _key(asked)))
     offset, length = int(asked["offset"]), int(asked["length"])
     while length > 0:
@@ -91,6 +97,8 @@ def read_log(server: Server, asked: Facts) -> Iterator[bytes]:
 
 def request(server: Server, asked: Facts) -> Facts:
     """Ask an attempt's launcher for something."""
+    from trainwatch_launcher.reader.requests import RequestError, write_request
+
     key = _key(asked)
     try:
         identity = write_request(
@@ -105,6 +113,8 @@ def request(server: Server, asked: Facts) -> Facts:
 
 def withdraw(server: Server, asked: Facts) -> Facts:
     """Take a request back that nobody has answered."""
+    from trainwatch_launcher.reader.requests import RequestError, withdraw_request
+
     try:
         return {"withdrawn": withdraw_request(_directory(server, _key(asked)), _text(asked, "request"))}
     except RequestError as error:

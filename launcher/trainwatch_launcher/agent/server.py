@@ -1,10 +1,8 @@
 """Answers a viewer's requests, each as soon as it can be; nothing that one of them waits for stops the others."""
 from __future__ import annotations
 
-import json
 import os
 import sys
-import threading
 import time
 import zlib
 
@@ -12,7 +10,9 @@ from trainwatch_launcher.agent import frames, wire
 from trainwatch_launcher.agent.follow import Follower
 from trainwatch_launcher.agent.operations import OPERATIONS, OperationError
 from trainwatch_launcher.agent.resume import Have, Resumption
+from trainwatch_launcher.agent.waiting import Credit, Lock
 from trainwatch_launcher.agent.workers import Workers
+from trainwatch_launcher.rundir import jsontext
 from trainwatch_launcher.version import __version__
 
 TYPE_CHECKING = False
@@ -32,12 +32,12 @@ class Server:
 
     def __init__(self, write: Callable[[bytes], None], clock: Callable[[], float] = time.time) -> None:
         self._write, self._clock = write, clock
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._workers = Workers()
         self._cancelled: set[int] = set()
         self._open: set[int] = set()
         self._follower: Follower | None = None
-        self._credit = threading.Semaphore(0)
+        self._credit = Credit(0)
 
     def greet(self) -> None:
         """The preamble, and who is here."""
@@ -51,7 +51,7 @@ class Server:
         """One request; its answer comes from here or from another thread."""
         operation, identity = asked.get("op"), asked.get("id")
         if operation == "ack":
-            self._credit.release()
+            self._credit.give()
         elif operation == "cancel":
             if identity in self._open:
                 self._cancelled.add(identity)
@@ -112,7 +112,7 @@ class Server:
     def _follow(self, identity: int, asked: dict[str, Any], body: bytes) -> None:
         """Begin to tell changes of a run, all but what the viewer has."""
         try:
-            have = Have.from_json(json.loads(zlib.decompress(body).decode("ascii"))) if body else Have()
+            have = Have.from_json(jsontext.loads(zlib.decompress(body).decode("ascii"))) if body else Have()
             directory = str(asked["directory"])
         except (KeyError, ValueError, zlib.error) as error:
             self._answer(identity, error="not understood: %s" % error)
@@ -121,12 +121,12 @@ class Server:
             self._answer(identity, error="it follows a run already")
             return
         stream = zlib.compressobj(COMPRESSION)
-        self._credit = threading.Semaphore(CREDIT)
+        self._credit = Credit(CREDIT)
 
         def tell(changes: Sequence[Change], complete: bool) -> None:
             portions = list(wire.packets(changes))
             for at, portion in enumerate(portions):
-                self._credit.acquire()
+                self._credit.take()
                 text = "[%s]" % ",".join(portion)
                 data = stream.compress(text.encode("ascii")) + stream.flush(zlib.Z_SYNC_FLUSH)
                 last = at == len(portions) - 1

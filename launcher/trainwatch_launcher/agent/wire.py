@@ -1,7 +1,6 @@
 """Keys and changes as JSON values and back. What the other end does not know is left out, never fatal."""
 from __future__ import annotations
 
-import json
 import zlib
 
 from trainwatch_launcher.reader.changes import (
@@ -13,6 +12,7 @@ from trainwatch_launcher.reader.changes import (
     StatusChanged,
     Unreadable,
 )
+from trainwatch_launcher.rundir import jsontext
 from trainwatch_launcher.rundir.record import RecordError, is_a
 from trainwatch_launcher.rundir.records import Event, RunInfo, Status
 
@@ -90,29 +90,25 @@ def packets(changes: Iterable[Change]) -> Iterator[list[str]]:
 
 def fingerprint(record: Record) -> int:
     """Tells one version of a record from another, the same number on both ends."""
-    return zlib.crc32(json.dumps(_facts(record), sort_keys=True).encode("ascii"))
+    return zlib.crc32(jsontext.dumps(_facts(record), sort_keys=True).encode("ascii"))
 
 
 def _texts(change: Change) -> Iterator[str]:
     """A change as JSON; many events are told in several changes."""
     if not isinstance(change, EventsAppended):
-        yield _text(encode_change(change))
+        yield jsontext.dumps(encode_change(change))
         return
-    start = '["events",%s,[' % _text(encode_key(change.key))
+    start = '["events",%s,[' % jsontext.dumps(encode_key(change.key))
     events: list[str] = []
     size = 0
     for event in change.events:
-        text = _text(_facts(event))
+        text = jsontext.dumps(_facts(event))
         if events and size + len(text) > CHANGES_SIZE:
             yield start + ",".join(events) + "]]"
             events, size = [], 0
         events.append(text)
         size += len(text)
     yield start + ",".join(events) + "]]"
-
-
-def _text(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"))
 
 
 def _facts(record: Record) -> dict[str, Any]:

@@ -10,10 +10,13 @@ import stat
 import struct
 from array import array
 from bisect import bisect_left, bisect_right
-from typing import Iterator
 
 from trainwatch_launcher.rundir import paths
 from trainwatch_launcher.rundir.files import READ_FLAGS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterator
 
 RECORD = struct.Struct("<dQQ")
 CHUNK = 1 << 20

@@ -2,11 +2,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from heapq import nlargest
 from itertools import islice
 
 from trainwatch_launcher.reader.changes import AttemptKey
+from trainwatch_launcher.reader.facts import Facts
 from trainwatch_launcher.rundir import paths
 from trainwatch_launcher.rundir.files import read_record
 from trainwatch_launcher.rundir.record import NewerFormatError, RecordError
@@ -26,8 +25,7 @@ class TargetError(Exception):
     """A path names no run; the message is one line that says why and what would help."""
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(Facts):
     """What a path means."""
 
     path: str
@@ -37,8 +35,7 @@ class Target:
     """The attempt that was named, when the path lies inside one; `attempt` 0 when only its rank was."""
 
 
-@dataclass(frozen=True)
-class FoundRun:
+class FoundRun(Facts):
     """A run under a root."""
 
     path: str
@@ -101,7 +98,7 @@ def find_runs(root: str, most: int = MAX_RUNS) -> list[FoundRun]:
                 dated.append((entry.stat().st_mtime, entry.path))
         except OSError:
             continue  # gone again
-    newest = nlargest(most * 2, dated)  # some of them are no runs
+    newest = sorted(dated, reverse=True)[: most * 2]  # some of them are no runs
     runs = (found for found in (_found(path, time) for time, path in newest) if found is not None)
     return sorted(islice(runs, most), key=lambda run: run.time, reverse=True)
 

@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 
+from trainwatch_launcher.rundir import jsontext
 from trainwatch_launcher.rundir.record import NewerFormatError, RecordError
 
 TYPE_CHECKING = False
@@ -26,13 +26,13 @@ READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 def encode(record: Record) -> bytes:
     """A record as one line of JSON, ASCII only, so that any byte of any command line survives the way."""
-    return json.dumps(record.to_json(), separators=(",", ":")).encode("ascii") + b"\n"
+    return jsontext.dumps(record.to_json()).encode("ascii") + b"\n"
 
 
 def decode(kind: type[R], line: bytes) -> R:
     """A record from one line or file of JSON. Raises RecordError (also for text that is no JSON at all)."""
     try:
-        data = json.loads(line.decode("utf-8", "replace"))
+        data = jsontext.loads(line.decode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:
         raise RecordError("no JSON: %s" % error) from None
     return kind.from_json(data)

@@ -73,7 +73,7 @@ class Record:
         return "%s(%s)" % (type(self).__name__, shown)
 
     def to_json(self) -> dict[str, Any]:
-        """All fields, unknown ones included, ready for `json.dumps`."""
+        """All fields, unknown ones included, ready to be written as JSON."""
         known = {name: getattr(self, name) for name in self._fields}
         return {**known, **self.extra}
 

@@ -15,7 +15,8 @@ from trainwatch.link import CONNECTED, LAGGING, LOST, RECONNECTING
 from trainwatch.sources import agent_source, ssh
 from trainwatch.sources.agent_source import AgentSource
 from trainwatch.sources.base import SourceError
-from trainwatch.sources.ssh import Address, SshSettings, SshWay
+from trainwatch.sources.ssh import SshWay
+from trainwatch.sources.ssh_settings import Address, SshSettings
 from trainwatch_launcher.reader.changes import AttemptKey
 
 pytestmark = [needs_sshd, pytest.mark.xdist_group("sshd")]

@@ -48,8 +48,11 @@ class AgentClient:
     def __init__(self, channel: Channel) -> None:
         self.hello: dict[str, Any] = {}
         """What the agent said of itself."""
+        self.ahead: tuple[float, float] | None = None
+        """Bounds of how far the host's clock is ahead of ours, as its greeting told."""
         self.heard = time.monotonic()
         """When anything came last, on the monotonic clock."""
+        self._asked = 0.0
         self._channel = channel
         self._decoder = frames.Decoder(preamble=True)
         self._greeted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -64,6 +67,7 @@ class AgentClient:
     async def start(cls, channel: Channel, program: bytes, within: float = HELLO) -> AgentClient:
         """Send the agent to the command that waits for it, and wait for its greeting. Raises LostError."""
         client = cls(channel)
+        client._asked = time.time()
         try:
             async with _within(within):
                 # both at once: a host that never starts it would leave us writing for ever
@@ -186,6 +190,8 @@ class AgentClient:
     def _take(self, header: dict[str, Any], body: bytes) -> None:
         if "hello" in header:
             self.hello = header
+            if isinstance(told := header.get("time"), float):
+                self.ahead = clocks.of_host(self._asked, told, time.time())
             if not self._greeted.done():
                 self._greeted.set_result(None)
             return

@@ -25,8 +25,8 @@ Facts = dict[str, Any]
 
 BEAT = 5.0
 """Seconds between two questions whether it is still there; they carry the clocks too."""
-FIRST_BEATS = (0.2, 0.5, 1.0)
-"""The first ones come sooner: the quickest answer tells most of a clock."""
+FIRST_BEATS = (1.0, 2.0)
+"""The first ones come sooner: the quickest answer tells most of a clock, and a greeting comes slowly."""
 SLOW = 4.0
 """After so many seconds without an answer it lags."""
 DEAD = 20.0
@@ -190,6 +190,8 @@ class AgentSource:
         beats = asyncio.create_task(self._beat(client))
         try:
             self._set(host=str(client.hello.get("host", "")), heard=self._clock())
+            if client.ahead is not None:
+                self._learn(client.ahead, 0.0)
             await self._follow(client, beats)
         finally:
             self._client, self.reading = None, False
@@ -205,8 +207,6 @@ class AgentSource:
         found = await client.call("find", None, path=path, environ=self._environ)
         self._set(directory=str(found["directory"]))
         self.disk = self.disk or str(found["identity"]) or f"{self.link.name}:{self.link.directory}"
-        if self._bounds.ahead() is None:  # the first beat has told by now, as a rule
-            await self._measure(client)
         if self.gate is not None and not self.gate(self):
             await self._stand_by(client, beats)
         self.reading = True
@@ -233,8 +233,8 @@ class AgentSource:
         """Ask again and again whether it is there; ends when the client does. Raises LostError."""
         waits = list(FIRST_BEATS)
         while True:
-            await self._answered(client)
             await asyncio.sleep(waits.pop(0) if waits else BEAT)
+            await self._answered(client)
 
     async def _answered(self, client: AgentClient) -> None:
         """Ask once, and say so while no answer comes. Raises LostError when there will be none."""
@@ -256,17 +256,21 @@ class AgentSource:
 
     async def _measure(self, client: AgentClient) -> None:
         bounds, took, facts = await client.clock()
-        self._bounds.note(*bounds)
-        ahead = self._bounds.ahead() or 0.0
         server = facts.get("server")
-        server_ahead = ahead + (server if isinstance(server, float) else 0.0)
-        news = abs(server_ahead - self.link.server_ahead) >= 0.5
-        self._set(heard=self._clock(), round_trip=took, clock_ahead=ahead, server_ahead=server_ahead, news=news)
+        self._set(heard=self._clock(), round_trip=took)
+        self._learn(bounds, server if isinstance(server, float) else 0.0)
         late = facts.get("late")
         if isinstance(late, (int, float)) and late > LATE:
             self._lag(f"its file system has not answered for {late:.0f} s")
         elif self.link.state == LAGGING:
             self._become(CONNECTED)
+
+    def _learn(self, bounds: tuple[float, float], server: float) -> None:
+        """What the host's clock reads, and how many seconds its file server's is ahead of that."""
+        self._bounds.note(*bounds)
+        ahead = self._bounds.ahead() or 0.0
+        news = abs(ahead + server - self.link.server_ahead) >= 0.5
+        self._set(clock_ahead=ahead, server_ahead=ahead + server, news=news)
 
     def _lag(self, why: str) -> None:
         if self.link.state in UP:

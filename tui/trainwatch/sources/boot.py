@@ -63,8 +63,9 @@ def program() -> bytes:
     sources = {_module(name): data.decode("utf-8") for name, data in files.items()}
     packages = [_module(name) for name in files if name.endswith("/__init__.py")]
     compiled = {
-        name: marshal.dumps(compile(text, name, "exec", dont_inherit=True)) for name, text in sources.items()
-    }  # fmt: skip
+        name: marshal.dumps(compile(text, name, "exec", dont_inherit=True, optimize=2))  # nobody reads docstrings there
+        for name, text in sources.items()
+    }
     # version 2 of marshal is read by every Python 3
     halves = [zlib.compress(marshal.dumps(half, 2), 9) for half in (compiled, sources)]
     data = marshal.dumps((packages, importlib.util.MAGIC_NUMBER, *halves), 2)

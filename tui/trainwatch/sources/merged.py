@@ -6,7 +6,6 @@ import contextlib
 import os
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
 from pathlib import PurePosixPath
 
 from trainwatch.link import LOST, Link
@@ -23,6 +22,8 @@ from trainwatch_launcher.reader.changes import (
 
 SETTLE = 2.0
 """Seconds that the first hosts wait for the others, so that a rank's attempts are numbered in their order."""
+GATHER = 0.05
+"""For so many seconds changes are gathered before they are told: a thousand hosts would be told of one by one."""
 
 
 class MergedSource:
@@ -67,17 +68,20 @@ class MergedSource:
     async def changes(self) -> AsyncIterator[Sequence[Change]]:
         """Batches of changes of all hosts. Raises SourceError when none of them can be read."""
         self._tasks = [asyncio.create_task(self._pump(source)) for source in self._sources]
-        for source, batch in await self._settled():
-            self._carried -= 1
-            yield self._renamed(source, batch)
+        came = await self._settled()
+        self._carried -= len(came)
+        yield [change for source, batch in came for change in self._renamed(source, batch)]
         while not self._closed:
-            source, batch = await self._batches.get()
-            self._carried -= 1
+            came = [await self._batches.get()]
+            await asyncio.sleep(GATHER)
+            while not self._batches.empty():
+                came.append(self._batches.get_nowait())
+            self._carried -= len(came)
             if len(self._errors) == len(self._sources):
                 raise self._errors[0]
             self._relieve()
             if not self._closed:
-                yield self._renamed(source, batch)
+                yield [change for source, batch in came for change in self._renamed(source, batch)]
 
     async def log_size(self, key: AttemptKey) -> int:
         """Bytes in an attempt's output.log now; 0 when there is none. Raises SourceError."""
@@ -203,8 +207,8 @@ class MergedSource:
         named = self._names.name(source.disk, change.key)
         if isinstance(change, AttemptFound):
             self._names.directories[named] = change.directory
-            return replace(change, key=named)
-        return replace(change, key=named)
+            return change.replace(key=named)
+        return change.replace(key=named)
 
     def _owner(self, key: AttemptKey) -> tuple[AgentSource, AttemptKey]:
         disk, own = self._names.own(key)
@@ -241,7 +245,7 @@ class Names:
                 attempt += 1
             self._taken.add((key.rank, attempt))
             self._given[whose] = attempt
-        named = key._replace(attempt=attempt)
+        named = key.of_attempt(attempt)
         self._own[named] = (disk, key)
         return named
 

@@ -16,6 +16,7 @@ CHANGED = (
     "Not connected. If you know why, forget the old key by: {command}"
 )
 SSH_PORT = 22
+THERE = "on the way there, "
 UNKNOWN = "{host}: its host key is not known{key}; compare it and add it by: {command}"
 
 
@@ -72,6 +73,17 @@ def explained(
     return WayError(reason(error))
 
 
+def on_the_way(error: WayError, hop: str) -> WayError:
+    """Why a host on the way to others cannot be reached, for those others."""
+    if isinstance(error, SecretNeededError):
+        return error
+    said = str(error)
+    if said.startswith(THERE):
+        return error
+    whose = "" if said.startswith(f"{hop}: ") else f"{hop}: "
+    return WayError(THERE + whose + said, error.final)
+
+
 def reason(error: BaseException) -> str:
     """Any error of a connection in a few words."""
     if isinstance(error, asyncio.TimeoutError):
@@ -94,10 +106,8 @@ def _host_key(
         command = shlex.join(["ssh-keygen", "-f", file, "-R", witness.place])
         return WayError(CHANGED.format(host=host, key=key, command=command), final=True)
     if "not trusted" in str(error):
-        # a host on the way there has the same trouble, and the same command adds its key
-        whose = key or f" (that of {str(error).rpartition(' for host ')[2]}, on the way there)"
         command = shlex.join(["ssh", *options, "-o", "StrictHostKeyChecking=ask", host, "true"])
-        return WayError(UNKNOWN.format(host=host, key=whose, command=command), final=True)
+        return WayError(UNKNOWN.format(host=host, key=key, command=command), final=True)
     return WayError(f"its host key is not accepted: {_line(error)}", final=True)
 
 

@@ -18,7 +18,8 @@ import asyncssh
 
 from trainwatch.sources import ssh_errors
 from trainwatch.sources.channel import WayError
-from trainwatch.sources.ssh import Address, SshSettings, SshWay
+from trainwatch.sources.ssh import SshWay
+from trainwatch.sources.ssh_settings import Address, SshSettings
 from trainwatch_launcher.rundir.files import write_all
 
 CHUNK = 1 << 14

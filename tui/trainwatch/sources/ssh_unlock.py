@@ -8,8 +8,9 @@ from pathlib import Path
 import asyncssh
 
 from trainwatch.sources.channel import WayError
-from trainwatch.sources.ssh import SshSettings, SshWay
+from trainwatch.sources.ssh import SshWay
 from trainwatch.sources.ssh_errors import SecretNeededError
+from trainwatch.sources.ssh_settings import SshSettings
 
 TRIES = 3
 
