@@ -75,7 +75,19 @@ class Supervisor:
         assert self.pump is not None
         self.pump.start()
         self.guardian = Guardian(self.pid)
+        self._look_after()
         return end(self.worker, self._wait(self.pump, self.guardian, self.cleanup))
+
+    def _look_after(self) -> None:
+        """Have the command's progress and GPUs looked at; a fault in that is no more than a warning."""
+        assert self.pump is not None
+        try:
+            from trainwatch_launcher.vitals import Vitals  # not before the command runs
+
+            self.recorder.vitals = Vitals(self.worker, self.pump)
+        except Exception as error:  # noqa: BLE001 - the training comes first
+            message = "internal error, progress and GPUs are not looked at: %r" % error
+            self.recorder.event("warning", kind="progress", message=message)
 
     # -- starting
 
