@@ -7,11 +7,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-TRAINS = re.compile(
+TRAINS = (
     r"(?:start(?:ing)? )?(?:pre-?|fine-?)?(?:train(?:ing)?|tun(?:e|ing)|fit(?:ting)?|sft)\b"
     r"(?! ?(?:data|set|file|env|code))"
-    r"|.*(?:训练|微调)(?!数据|集|脚本|环境|代码)",
-    re.IGNORECASE,
+    r"|.*(?:训练|微调)(?!数据|集|脚本|环境|代码)"
 )
 """A phase with such a name is the training itself."""
 SCALES = (("hours", 3600.0, 1, 360.0), ("minutes", 60.0, 1, 60.0), ("seconds", 1.0, 0, 0.0))
@@ -38,7 +37,7 @@ class Bill:
 
     def phase(self, name: str, tick: float) -> None:
         """A phase began that the command has told."""
-        if self._trains is None and TRAINS.match(name):
+        if self._trains is None and re.match(TRAINS, name, re.IGNORECASE):
             self._trains = max(tick, self._began)
 
     def ended(self, tick: float) -> None:

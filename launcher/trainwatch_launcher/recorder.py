@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 TICK = 1.0
 """Seconds between two looks at what changed."""
+SETTLED = 0.9
+"""Seconds that a command must have run before its vital signs are looked at: starting is not to be made slower."""
 UNBOUNDED = frozenset(("phase", "signal", "warning", "recovered", "stall"))
 """Events that a command or its surroundings can make without end."""
 MANY = 10_000
@@ -64,7 +66,9 @@ class Recorder:
         """The file server's clock minus ours, in seconds."""
         self.pump: Pump | None = None
         self.vitals: Vitals | None = None
-        """Progress, GPUs, stalls and costs, once the command was started."""
+        """Progress, GPUs, stalls and costs, once the command has run for a while."""
+        self._make_vitals: Callable[[], Vitals] | None = None
+        self._watch_from = 0.0
         self._metrics: MetricsFile | None = None
         self._place, self._claim = place, claim
         self._on_attempt, self._on_request, self._on_trouble = on_attempt, on_request, on_trouble
@@ -128,6 +132,10 @@ class Recorder:
         with self._lock:
             self._status = self._status.replace(**changes)
             self._changed = True
+
+    def watch(self, make: Callable[[], Vitals]) -> None:
+        """The command was started: have its vital signs looked at soon, by what `make` makes in our thread."""
+        self._watch_from, self._make_vitals = time.monotonic() + SETTLED, make
 
     def close(self, seconds: float) -> bool:
         """Write all that is left; False when a file system did not answer for `seconds`, counted also from before."""
@@ -210,6 +218,10 @@ class Recorder:
 
     def _look(self, attempt: Attempt, closing: bool) -> None:
         """Let the vital signs be looked at."""
+        make = self._make_vitals
+        if make is not None and not closing and time.monotonic() >= self._watch_from:
+            self._make_vitals = None
+            self.vitals = make()
         changes = self.vitals.look(self._status, closing) if self.vitals is not None else None
         if changes:
             self.update(**changes)

@@ -1,7 +1,7 @@
 """What a command's output and GPUs say while it runs: progress, stalls, GPU numbers, and what they cost.
 
-All of it is done by the recorder's thread, in its rounds, and begins only after the command was started. A fault in a
-part ends that part, with a warning, and nothing else.
+All of it is done by the recorder's thread, in its rounds, and begins when the command has run for a while. A fault in
+a part ends that part, with a warning, and nothing else.
 """
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from trainwatch_launcher.rundir.records import Status
     from trainwatch_launcher.worker import Worker
 
-SETTLED = 1.0
-"""Seconds before GPUs are looked for: a start and a short command do not have to share the processor with us."""
 SHORT = 2.0
 """Seconds that a command must have run for its last progress to be read at its end."""
 LINE = 10.0
@@ -37,13 +35,13 @@ KEPT_LINES = 360
 class Vitals:
     """The vital signs of one command. `close`, `stop` and `words` are for the main thread, all else for the recorder.
 
-    Made right after the command was started.
+    `started`: when the command was, in Unix seconds.
     """
 
-    def __init__(self, worker: Worker, pump: Pump) -> None:
+    def __init__(self, worker: Worker, pump: Pump, started: float) -> None:
         self._worker, self._pump = worker, pump
         self._recorder, self._options = worker.recorder, worker.options
-        self._began = tick = time.monotonic()
+        self._began = tick = time.monotonic() - max(0.0, time.time() - started)
         self._period = worker.options.heartbeat
         """Seconds between two looks at the output's end."""
         self._look_at = tick + self._period
@@ -60,8 +58,9 @@ class Vitals:
         """Bytes of output when its end was last looked at."""
         self._progress: dict[str, Any] = {}
         self._stepped = self._fresh = self._ended = False
+        self._first_look = True
         self._parts = [self._look_at_gpus, self._look_at_progress, self._look_at_end, self._look_for_stall]
-        self._line_from = time.time()
+        self._line_from = started
         self._lines: deque[Metrics] = deque(maxlen=KEPT_LINES)
 
     # -- in the recorder's rounds
@@ -70,6 +69,9 @@ class Vitals:
         """One look at all; what has changed of the status."""
         now, tick = time.time(), time.monotonic()
         changes: dict[str, Any] = {}
+        if self._first_look and status.phase_count:
+            self.phase(status.phase or "", status.phase_since or now)
+        self._first_look = False
         self._stepped = False
         for part in list(self._parts):
             try:
@@ -138,7 +140,7 @@ class Vitals:
     # -- its parts
 
     def _look_at_gpus(self, status: Status, now: float, tick: float, closing: bool) -> dict[str, Any]:
-        if self._gpu is None and self._gpu_wanted and not closing and tick - self._began >= SETTLED:
+        if self._gpu is None and self._gpu_wanted and not closing:
             from trainwatch_launcher.gpu.attach import attach
 
             self._gpu_wanted = False
