@@ -59,6 +59,9 @@ def end(worker: Worker, outcome: Outcome) -> int:
         worker.voice.post(failure_text(worker, outcome, hold).encode("utf-8", "backslashreplace"))
     if hold is not None:
         keep(worker, hold)
+    costs = worker.recorder.vitals.words() if worker.recorder.vitals is not None else ""
+    if costs and not worker.place.nested:
+        worker.say("%s", costs)
     return worker.leave(code)
 
 

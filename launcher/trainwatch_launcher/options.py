@@ -7,6 +7,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Mapping, Sequence
 
+    from trainwatch_launcher.progress.explicit import Pattern
+
 DEFAULT_HOLD = 10_000.0
 DEFAULT_DRAIN = 5.0
 DEFAULT_HEARTBEAT = 5.0
@@ -44,6 +46,10 @@ class Options:
         self.console_prefix = False
         self.rewrite: dict[int, int] = {}
         self.spool_max = DEFAULT_SPOOL
+        self.no_gpu = False
+        self.progress_patterns: list[Pattern] = []
+        self.stall_after: float | None = None
+        """0 for never, None for what suits the command (see stall.py)."""
 
     def holds(self, code: int) -> bool:
         """Whether a command that ended with this exit code is held."""
@@ -118,16 +124,34 @@ def parse_rewrite(text: str) -> dict[int, int]:
     return pairs
 
 
+def parse_pattern(text: str) -> Pattern:
+    """A regular expression whose named groups are values of progress."""
+    from trainwatch_launcher.progress.explicit import Pattern
+
+    return Pattern(text)
+
+
+def parse_stall(text: str) -> float | None:
+    """Seconds as in `parse_duration`, or None from `auto`."""
+    return None if text == "auto" else parse_duration(text)
+
+
 class Option:
-    """One option: its names, how its value is read, and what help says. `parse` is None for a switch."""
+    """One option: its names, how its value is read, and what help says.
+
+    `parse` is None for a switch. One that may be given `many` times is a list; its variable has one value a line.
+    """
 
     def __init__(
-        self, flag: str, field: str, parse: Callable[[str], Any] | None, value: str, help: str, env: str = ""
+        self, flag: str, field: str, parse: Callable[[str], Any] | None, value: str, help: str, env: str,
+        many: bool = False,
     ) -> None:
         self.flag, self.field, self.parse, self.value, self.help, self.env = flag, field, parse, value, help, env
+        self.many = many
 
 
 WHERE, WHO, HOLD, RUNNING = "Where it writes", "Who am I", "After a failure", "While it runs"
+WATCH = "What it looks at"
 
 OPTIONS = {
     WHERE: [
@@ -243,6 +267,23 @@ OPTIONS = {
             "TRAINWATCH_QUIET",
         ),
     ],
+    WATCH: [
+        Option(
+            "--no-gpu", "no_gpu", None, "",
+            "do not read the GPUs (NVML)",
+            "TRAINWATCH_NO_GPU",
+        ),
+        Option(
+            "--progress-pattern", "progress_patterns", parse_pattern, "REGEX",
+            "read progress by this too, like 'it (?P<step>\\d+): L=(?P<loss>\\S+)'; may be repeated",
+            "TRAINWATCH_PROGRESS_PATTERN", many=True,
+        ),
+        Option(
+            "--stall-after", "stall_after", parse_stall, "SECONDS",
+            "say that it stalls after so long without output or progress; 0: never (default auto)",
+            "TRAINWATCH_STALL_AFTER",
+        ),
+    ],
 }
 
 USAGE = "trainwatch-launch [options] -- COMMAND [ARG...]"
@@ -339,7 +380,8 @@ def from_environment(options: Options, environ: Mapping[str, str], given: set[st
             if option.parse is None:
                 setattr(options, option.field, value not in ("0", "no", "false"))
             else:
-                assign(options, option, value, option.env)
+                for part in filter(None, value.splitlines()) if option.many else [value]:
+                    assign(options, option, part, option.env)
 
 
 def assign(options: Options, option: Option, value: str, said: str) -> None:
@@ -347,7 +389,8 @@ def assign(options: Options, option: Option, value: str, said: str) -> None:
     parse_value = option.parse
     assert parse_value is not None
     try:
-        setattr(options, option.field, parse_value(value))
+        read = parse_value(value)
+        setattr(options, option.field, [*getattr(options, option.field), read] if option.many else read)
     except ValueError as error:
         raise UsageError("%s %s" % (said, error)) from None
 

@@ -12,6 +12,7 @@ import threading
 import time
 
 from trainwatch_launcher.phases import PhaseScanner
+from trainwatch_launcher.recent import Recent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,8 +54,7 @@ class Pump:
     ) -> None:
         self.lines = lines
         self.last_output: float | None = None
-        self.tail = b""
-        """The newest bytes, for the status's last line."""
+        self.recent = Recent()
         self.started = self.ended = False
         self.scanner_fault = ""
         """Why phases are no longer looked for, empty when all is well."""
@@ -77,6 +77,11 @@ class Pump:
         self._poller = select.poll()
         self._poller.register(fd, select.POLLIN)
         self._poller.register(self._stop_reader, select.POLLIN)
+
+    @property
+    def tail(self) -> bytes:
+        """The newest bytes, for the status's last line."""
+        return self.recent.last(TAIL)
 
     def start(self) -> None:
         """Begin to copy."""
@@ -147,7 +152,7 @@ class Pump:
         """Keep account of a chunk before it is passed on."""
         now = time.time()
         self.lines.note(now, data, self._sinks[0].lost_bytes)
-        self.tail = data[-TAIL:] if len(data) >= TAIL else (self.tail + data)[-TAIL:]
+        self.recent.add(data)
         self.last_output = now
         self._find_phases(now, data)
 

@@ -23,13 +23,17 @@ if TYPE_CHECKING:
     from typing import Any, Callable
 
     from trainwatch_launcher.attempt import Attempt, Place
+    from trainwatch_launcher.gpu.metrics import MetricsFile
     from trainwatch_launcher.helpers import Helpers
     from trainwatch_launcher.output import Pump
     from trainwatch_launcher.rundir.records import Event, Request
+    from trainwatch_launcher.vitals import Vitals
 
 TICK = 1.0
 """Seconds between two looks at what changed."""
-UNBOUNDED = frozenset(("phase", "signal", "warning", "recovered"))
+SETTLED = 0.9
+"""Seconds that a command must have run before its vital signs are looked at: starting is not to be made slower."""
+UNBOUNDED = frozenset(("phase", "signal", "warning", "recovered", "stall"))
 """Events that a command or its surroundings can make without end."""
 MANY = 10_000
 """So many of those are recorded as they come; after that one a second."""
@@ -61,6 +65,11 @@ class Recorder:
         self.clock_offset: float | None = None
         """The file server's clock minus ours, in seconds."""
         self.pump: Pump | None = None
+        self.vitals: Vitals | None = None
+        """Progress, GPUs, stalls and costs, once the command has run for a while."""
+        self._make_vitals: Callable[[], Vitals] | None = None
+        self._watch_from = 0.0
+        self._metrics: MetricsFile | None = None
         self._place, self._claim = place, claim
         self._on_attempt, self._on_request, self._on_trouble = on_attempt, on_request, on_trouble
         self._on_removed, self._on_failure, self._helpers = on_removed, on_failure, helpers
@@ -124,6 +133,10 @@ class Recorder:
             self._status = self._status.replace(**changes)
             self._changed = True
 
+    def watch(self, make: Callable[[], Vitals]) -> None:
+        """The command was started: have its vital signs looked at soon, by what `make` makes in our thread."""
+        self._watch_from, self._make_vitals = time.monotonic() + SETTLED, make
+
     def close(self, seconds: float) -> bool:
         """Write all that is left; False when a file system did not answer for `seconds`, counted also from before."""
         with self._lock:
@@ -171,7 +184,10 @@ class Recorder:
     def _write_all(self, attempt: Attempt, closing: bool) -> None:
         """One round of writing; trouble in one file does not keep the others from theirs."""
         troubles = []
-        steps = (self._check_files, self._write_events, self._write_index, self._write_status, self._take_requests)
+        steps = (
+            self._check_files, self._look, self._write_events, self._write_index, self._write_status,
+            self._write_metrics, self._take_requests,
+        )  # fmt: skip
         for write in steps:
             try:
                 write(attempt, closing)
@@ -200,6 +216,16 @@ class Recorder:
         if output_lost:
             self._on_removed(attempt)
 
+    def _look(self, attempt: Attempt, closing: bool) -> None:
+        """Let the vital signs be looked at."""
+        make = self._make_vitals
+        if make is not None and not closing and time.monotonic() >= self._watch_from:
+            self._make_vitals = None
+            self.vitals = make()
+        changes = self.vitals.look(self._status, closing) if self.vitals is not None else None
+        if changes:
+            self.update(**changes)
+
     def _write_events(self, attempt: Attempt, closing: bool) -> None:
         while True:
             with self._lock:
@@ -207,6 +233,8 @@ class Recorder:
                     return
                 first = self._events[0]
             self._events_file.append(first)
+            if first.event == "phase" and self.vitals is not None and first.text("source") == "marker":
+                self.vitals.phase(first.text("name"), first.time)
             with self._lock:
                 if self._events and self._events[0] is first:
                     self._events.popleft()
@@ -245,6 +273,8 @@ class Recorder:
             self._changed = False
             self._status = status = status.replace(**progress)
         facts = {"time": now, "attempt": attempt.number, "clock_offset": self.clock_offset}
+        if self.vitals is not None:
+            facts.update(self.vitals.facts())
         try:
             replace_file(attempt.path(paths.STATUS), status.replace(**facts), self._place.file_mode)
         except OSError:
@@ -272,6 +302,16 @@ class Recorder:
             "last_output": pump.last_output,
             "last_line": last_line(pump.tail),
         }
+
+    def _write_metrics(self, attempt: Attempt, closing: bool) -> None:
+        lines = self.vitals.lines(closing) if self.vitals is not None else None
+        while lines:
+            if self._metrics is None:
+                from trainwatch_launcher.gpu.metrics import MetricsFile
+
+                self._metrics = MetricsFile(attempt.path(paths.METRICS), self._place.file_mode)
+            self._metrics.append(lines[0])
+            lines.popleft()
 
     def _take_requests(self, attempt: Attempt, closing: bool) -> None:
         for request in self._control.take():

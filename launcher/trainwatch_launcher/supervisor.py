@@ -28,6 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trainwatch_launcher.attempt import Attempt
     from trainwatch_launcher.child import Exit
+    from trainwatch_launcher.vitals import Vitals
     from trainwatch_launcher.worker import Worker
 
 EXHAUSTED = frozenset((errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE))
@@ -75,7 +76,15 @@ class Supervisor:
         assert self.pump is not None
         self.pump.start()
         self.guardian = Guardian(self.pid)
+        self.recorder.watch(self._vitals)
         return end(self.worker, self._wait(self.pump, self.guardian, self.cleanup))
+
+    def _vitals(self) -> Vitals:
+        """Called by the recorder, in its thread, once the command runs: a short one does not wait for this import."""
+        from trainwatch_launcher.vitals import Vitals
+
+        assert self.pump is not None
+        return Vitals(self.worker, self.pump, self.started)
 
     # -- starting
 

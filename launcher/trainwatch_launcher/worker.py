@@ -84,6 +84,9 @@ class Worker:
 
     def leave(self, code: int) -> int:
         """Write what is left, wait for nobody longer than PATIENCE, and say that we end with `code`."""
+        vitals = self.recorder.vitals
+        if vitals is not None:
+            vitals.close()
         for sinks in ((self.log, self.console), (self.voice,)):  # the voice last: it tells what the others lost
             for sink in sinks:
                 sink.close()
@@ -93,6 +96,8 @@ class Worker:
         self.recorder.event("end", code=code)
         self.recorder.update(ended=time.time(), end_code=code)
         all_written = self.recorder.close(PATIENCE)
+        if vitals is not None:
+            vitals.stop()
         attempt = self.recorder.attempt
         if attempt is not None and (not all_written or self.log.hangs):
             leave_behind([attempt.events, attempt.index, attempt.output])

@@ -95,6 +95,19 @@ def test_a_truncated_file_is_read_from_its_beginning(tmp_path):
     assert times(log.read(Event)) == [3.0]
 
 
+def test_a_file_in_the_place_of_another_is_read_from_its_beginning_when_that_is_asked_for(tmp_path):
+    path, new = tmp_path / "events", tmp_path / "new"
+    path.write_bytes(b"".join(LINES[:3]))
+    log, appended = LineFile(str(path), replaced=True), LineFile(str(path))
+    assert times(log.read(Event)) == times(appended.read(Event)) == [1.0, 2.0, 3.0]
+    assert (log.read(Event), log.again) == ([], False)
+    new.write_bytes(b"".join(LINES))
+    new.replace(path)
+    assert (times(log.read(Event)), log.again) == ([1.0, 2.0, 3.0, 4.0, 5.0], True)
+    assert (log.read(Event), log.again) == ([], False)
+    assert times(appended.read(Event)) == [4.0, 5.0]  # another number of the same file does not repeat its lines
+
+
 def test_a_missing_file_has_no_records_yet(tmp_path):
     log = LineFile(str(tmp_path / "events"))
     assert log.read(Event) == []

@@ -66,6 +66,41 @@ def test_facts_that_nobody_knows_are_null(tmp_path, capsys):
     assert {name: row[name] for name in unknown} == dict.fromkeys(unknown)
 
 
+def test_gpu_hours_are_told_and_what_they_cost(tmp_path, capsys):
+    run = RunBuilder(tmp_path / "run", world_size=1)
+    run.rank(0).start().set(
+        gpu_seconds=11520.0, gpu_seconds_idle=1440.0, gpu_seconds_setup=3240.0, gpu_seconds_training=7200.0,
+        gpu_seconds_held=1080.0, step=7, total=90, loss_text="nan", progress_format="keras",
+        gpus=[{"index": 0, "util": 3}])
+    data = json.loads(run_cli(capsys, "status", run.directory, "--json")[1])
+    assert data["gpu_hours"] == {"total": 3.2, "idle": 0.4, "setup": 0.9, "training": 2.0, "held": 0.3}
+    assert "gpu_cost" not in data
+    (row,) = data["ranks"]
+    assert (row["progress"], row["progress_format"]) == ({"step": 7, "total": 90, "loss": "nan"}, "keras")
+    assert (row["gpus"][0]["index"], row["gpus"][0]["util"], row["gpu_note"]) == (0, 3, None)
+    data = json.loads(run_cli(capsys, "status", run.directory, "--json", "--gpu-price", "2.5")[1])
+    assert data["gpu_cost"] == {"total": 8.0, "idle": 1.0, "setup": 2.25, "training": 5.0, "held": 0.75}
+    lines = run_cli(capsys, "status", run.directory, "--gpu-price", "2.5")[1].splitlines()
+    assert lines[1] == "3.2 GPU-hours, 0.9 before the first step, 0.4 idle, 0.3 held"
+    assert lines[2] == "cost: 8.00 at 2.5 an hour (2.25 before the first step, 1.00 idle, 0.75 held)"
+
+
+def test_gpu_hours_that_nobody_knows_are_null(tmp_path, capsys):
+    run = RunBuilder(tmp_path / "run", world_size=1)
+    run.rank(0).start()
+    data = json.loads(run_cli(capsys, "status", run.directory, "--json", "--gpu-price=2")[1])
+    assert (data["gpu_hours"], data["gpu_cost"]) == (None, None)
+    assert "cost: unknown" in run_cli(capsys, "status", run.directory, "--gpu-price=2")[1]
+
+
+@pytest.mark.parametrize("price", ["dear", "-1", "nan", "inf"])
+def test_a_price_that_is_none_is_a_usage_error(tmp_path, capsys, price):
+    with pytest.raises(SystemExit) as raised:
+        cli.main(["status", str(tmp_path), f"--gpu-price={price}"])
+    assert raised.value.code == 2
+    assert "must be a number" in capsys.readouterr().err
+
+
 def test_the_exit_code_is_0_while_nothing_has_failed_and_1_after(tmp_path, capsys):
     run = RunBuilder(tmp_path / "run", world_size=3)
     assert run_cli(capsys, "status", run.directory)[0] == 0

@@ -13,6 +13,7 @@ import threading
 import time
 
 from trainwatch_launcher.gpu.series import Interval
+from trainwatch_launcher.gpu.usage import Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ STALE = 10.0
 """Seconds after which numbers are not of the moment any more, and not shown."""
 LASTING = ("index", "uuid", "name", "mig", "lost", "memory_total")
 """What stays true while the driver does not answer."""
-SETTLED = 1.0
-"""Seconds before the first look, so that a start and a short command do not have to share the processor with us."""
 LOOK_FOR_DRIVER = 60.0
 RESTART, LONGEST_RESTART = 60.0, 3600.0
 """Seconds before a process that ended is started again; they double."""
@@ -72,6 +71,7 @@ class Sampler:
         self._note = ""
         self._end = ""
         self._interval = Interval()
+        self._usage = Usage()
         self._lifeline = -1
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -106,6 +106,11 @@ class Sampler:
         with self._lock:
             return dict(self._facts)
 
+    def usage(self) -> tuple[float, float | None]:
+        """Seconds times GPUs in which they were seen to be idle; when one last worked (monotonic), None for never."""
+        with self._lock:
+            return self._usage.idle, self._usage.busy_at
+
     def take_metrics(self, now: float, closing: bool = False) -> Metrics | None:
         """The next line of metrics.jsonl when it is due: every ten seconds, and what is left at the end."""
         with self._lock:
@@ -124,7 +129,6 @@ class Sampler:
 
     def _run(self) -> None:
         pause = RESTART
-        self._stopping.wait(SETTLED)
         while not self._stopping.is_set():
             if not driver_in_sight(self._environ):
                 self._forget("no NVIDIA driver here")
@@ -208,6 +212,7 @@ class Sampler:
         if "sample" in said:
             with self._lock:
                 self._rows, self._taken = said["sample"], time.monotonic()
+                self._usage.add(self._rows, self._taken)
                 self._interval.add(said["sample"], float(said["time"]))
         elif "event" in said:
             event, when = said.pop("event"), float(said.pop("time"))

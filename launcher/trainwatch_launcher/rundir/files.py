@@ -149,12 +149,14 @@ class LineFile:
     """Reads a growing file of records from where it stopped, one call at a time, in bounded memory.
 
     A torn last line is "not there yet"; a corrupt line is skipped and counted in `corrupt`; lines of a newer format are
-    counted in `newer`. When the file was truncated, reading starts again at its beginning.
+    counted in `newer`. When the file was truncated, reading starts again at its beginning; with `replaced` also when it
+    is another file than before, which is only asked of files that are replaced: where a file system invents the numbers
+    of its files (FUSE), the same one may seem to be another.
     """
 
     CHUNK = MAX_LINE
 
-    def __init__(self, path: str, offset: int = 0) -> None:
+    def __init__(self, path: str, offset: int = 0, replaced: bool = False) -> None:
         self.path = path
         self.offset = offset
         """Where the next call reads, in bytes."""
@@ -162,6 +164,10 @@ class LineFile:
         self.newer = 0
         self.behind = False
         """Whether the last call stopped at `most` before the file's end."""
+        self.again = False
+        """Whether the last call started again at the beginning: what was read before does not count any more."""
+        self._replaced = replaced
+        self._inode: int | None = None
         self._skipping = False
 
     def read(self, kind: type[R], most: int | None = None) -> list[R]:
@@ -170,14 +176,18 @@ class LineFile:
         Raises OSError when the file is there and cannot be read.
         """
         records: list[R] = []
-        self.behind = False
+        self.behind = self.again = False
         try:
             fd = os.open(self.path, READ_FLAGS)
         except FileNotFoundError:
             return records
         try:
-            size = os.fstat(fd).st_size
-            if size < self.offset:
+            facts = os.fstat(fd)
+            size = facts.st_size
+            other = self._replaced and self._inode not in (None, facts.st_ino)
+            self._inode = facts.st_ino
+            if size < self.offset or other:
+                self.again = self.offset > 0
                 self.offset, self._skipping = 0, False
             stop = size if most is None else self.offset + most
             while self.offset < size:

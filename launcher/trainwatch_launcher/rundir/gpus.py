@@ -93,6 +93,12 @@ class Metrics(Record):
         """The GPUs in this time."""
         return _records(GpuMetrics, self.extra.get("gpus"))
 
+    def progress(self) -> dict[str, float]:
+        """What the output said newly in this time: `step`, `loss`, `ms_per_iter` … as in a status, numbers only."""
+        found = self.extra.get("progress")
+        items = found.items() if isinstance(found, dict) else ()
+        return {str(name): float(value) for name, value in items if is_a(value, "float")}
+
 
 def metrics(time: float, seconds: float, /, **facts: Any) -> Metrics:
     """A line of this format's version: when the span ended, how long it was, and what is known of it."""

@@ -11,11 +11,13 @@ import time
 from typing import Any
 
 from trainwatch.commands.targets import Followed, run_directory
-from trainwatch.model import text
+from trainwatch.model import bill, text
 from trainwatch.model.failure import Failure
 from trainwatch.model.rows import Row, rows
-from trainwatch.model.state import Run
+from trainwatch.model.state import Attempt, Run
 from trainwatch.model.summary import Summary, summary
+from trainwatch_launcher.progress.values import KEYS
+from trainwatch_launcher.rundir.gpus import gpus_of
 
 DESCRIPTION = "Say once how a run is doing: each rank's state, phase, exit code, hold and last output."
 EPILOG = """\
@@ -25,19 +27,22 @@ exit codes:
      not known whether it has
   2  TARGET is no run that can be read
 
-with --json one object is printed: {"run": {...}, "ranks": [{...}, ...]}; times are seconds (durations and ages) or Unix
-seconds (moments), facts that are not known are null.
+with --json one object is printed: {"run": {...}, "ranks": [{...}, ...], "gpu_hours": {...}}; times are seconds
+(durations and ages) or Unix seconds (moments), facts that are not known are null. GPU-hours are those of all attempts;
+a GPU that several ranks report counts once.
 
 examples:
   trainwatch status /shared/runs/7b-42
   trainwatch status runs                        the newest run in there
   trainwatch status RUN --json | jq '.ranks[] | select(.exit_code)'
+  trainwatch status RUN --gpu-price 2.5         what its GPUs cost so far
 """
 
 RED, GREEN, YELLOW, BOLD, RESET = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
 COLOURS = {"failed": RED, "held": RED, "lost": RED, "ended": RED, "stalled": YELLOW, "finished": GREEN}
 COLUMNS = ("RANK", "HOST", "STATE", "PHASE", "FOR", "EXIT", "HOLD", "OUTPUT", "QUIET", "LAST LINE")
 GAP = "  "
+GPU_FACTS = ("index", "uuid", "name", "mig", "lost", "util", "memory_used", "memory_total", "power", "temperature")
 
 
 def main(argv: list[str]) -> int:
@@ -49,20 +54,35 @@ def main(argv: list[str]) -> int:
     parser.add_argument("target", metavar="TARGET", nargs="?",
                         help="a run directory, or a directory of runs (default $TRAINWATCH_ROOT, else ./runs)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--gpu-price", metavar="PRICE", type=_price,
+                        help="what an hour of one GPU costs: GPU-hours are told in money too")
     options = parser.parse_args(argv)
     followed = Followed(run_directory(options.target).path)
     now = time.time()
     whole = summary(followed.run, now)
     if options.json:
-        print(json.dumps(_finite(as_json(followed.run, whole, now)), indent=2, allow_nan=False))
+        print(json.dumps(_finite(as_json(followed.run, whole, now, options.gpu_price)), indent=2, allow_nan=False))
     else:
-        print("\n".join(as_table(followed.run, whole, now, _colours_wanted(), _columns())))
+        price = options.gpu_price
+        print("\n".join(as_table(followed.run, whole, now, _colours_wanted(), _columns(), price)))
     hidden = [problem for problem in followed.run.problems if problem.key is None]  # a rank's directory, or the run's
     return 1 if whole.bad or whole.unread or hidden else 0
 
 
-def as_json(run: Run, whole: Summary, now: float) -> dict[str, Any]:
-    """The run at `now` as plain values: what `--json` prints."""
+def _price(written: str) -> float:
+    try:
+        price = float(written)
+    except ValueError:
+        price = -1.0
+    if not 0 <= price < 1e9:
+        raise argparse.ArgumentTypeError(f"must be a number from 0 up, like 2.5, not {written!r}")
+    return price
+
+
+def as_json(run: Run, whole: Summary, now: float, price: float | None = None) -> dict[str, Any]:
+    """The run at `now` as plain values: what `--json` prints. `price`: of an hour of one GPU."""
+    hours = bill.gpu_hours(run)
+    cost = {} if price is None else {"gpu_cost": bill.as_json(None if hours is None else hours.at(price))}
     return {
         "run": {
             "id": whole.run_id,
@@ -77,7 +97,9 @@ def as_json(run: Run, whole: Summary, now: float) -> dict[str, Any]:
             "command": list(run.info.command) if run.info is not None else None,
             "problems": [{"path": problem.path, "message": problem.message} for problem in run.problems],
         },
-        "ranks": [_row_json(row, run.attempts[row.key].directory or None) for row in rows(run, now)],
+        "ranks": [_row_json(row, run.attempts[row.key]) for row in rows(run, now)],
+        "gpu_hours": bill.as_json(hours),
+        **cost,
     }
 
 
@@ -104,7 +126,7 @@ def _failure_json(failure: Failure | None) -> dict[str, Any] | None:
     }
 
 
-def _row_json(row: Row, directory: str | None) -> dict[str, Any]:
+def _row_json(row: Row, attempt: Attempt) -> dict[str, Any]:
     return {
         "rank": row.key.rank,
         "host": row.host or None,
@@ -131,13 +153,36 @@ def _row_json(row: Row, directory: str | None) -> dict[str, Any]:
         "elapsed": row.elapsed,
         "heartbeat_age": row.heartbeat_age,
         "warning": row.warning or None,
-        "directory": directory,
+        "directory": attempt.directory or None,
+        **_progress_json(attempt),
     }
 
 
-def as_table(run: Run, whole: Summary, now: float, colours: bool = False, columns: int | None = None) -> list[str]:
-    """The run at `now` as lines of text; with `columns`, lines that a terminal of that width shows whole."""
-    lines = [_headline(whole, colours), *_failure_lines(whole.first)]
+def _progress_json(attempt: Attempt) -> dict[str, Any]:
+    """What an attempt's output and GPUs say; a loss that is no finite number as text."""
+    status = attempt.status
+    said = {name: getattr(status, name) for name in KEYS if getattr(status, name, None) is not None}
+    if status is not None and status.loss_text:
+        said["loss"] = status.loss_text
+    gpus = gpus_of(status) if status is not None else []
+    return {
+        "progress": said or None,
+        "progress_format": (status.progress_format if status is not None else "") or None,
+        "stalled_since": status.stalled_since if status is not None else None,
+        "gpus": [{name: getattr(gpu, name) for name in GPU_FACTS} for gpu in gpus] or None,
+        "gpu_note": (status.gpu_note if status is not None else "") or None,
+    }
+
+
+def as_table(
+    run: Run, whole: Summary, now: float, colours: bool = False, columns: int | None = None,
+    price: float | None = None,
+) -> list[str]:  # fmt: skip
+    """The run at `now` as lines of text; with `columns`, lines that a terminal of that width shows whole.
+
+    `price`: of an hour of one GPU.
+    """
+    lines = [_headline(whole, colours), *_failure_lines(whole.first), *_cost_lines(bill.gpu_hours(run), price)]
     table = [COLUMNS, *(_cells(row) for row in rows(run, now))]
     if len(table) > 1:
         widths = [max(text.width(cells[at]) for cells in table) for at in range(len(COLUMNS))]
@@ -165,6 +210,18 @@ def _failure_lines(failure: Failure | None) -> list[str]:
     what = failure.exit_text if failure.exit_code is None else f"exit {failure.exit_text}"
     line = f"first failure: rank {failure.label} on {text.printable(failure.host) or '?'}, {what}"
     return [line + (f": {text.printable(failure.reason)}" if failure.reason else "")]
+
+
+def _cost_lines(hours: bill.GpuHours | None, price: float | None) -> list[str]:
+    if hours is None:
+        return [] if price is None else ["cost: unknown, no launcher of this run knows of GPUs"]
+    if price is None:
+        return [bill.words(hours)]
+    cost = hours.at(price)
+    parts = ((cost.setup, "before the first step"), (cost.idle, "idle"), (cost.held, "held"))
+    shown = ", ".join(f"{value:,.2f} {name}" for value, name in parts if value is not None and value >= 0.005)
+    line = f"cost: {cost.total:,.2f} at {price:g} an hour"
+    return [bill.words(hours), line + (f" ({shown})" if shown else "")]
 
 
 def _cells(row: Row) -> tuple[str, ...]:

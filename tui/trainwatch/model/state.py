@@ -20,7 +20,7 @@ from trainwatch_launcher.rundir.records import Event, RunInfo, Status
 
 MAX_EVENTS = 1000
 """So many of the newest events of an attempt are kept, and besides them its milestones."""
-MILESTONES = frozenset(("start", "exit", "hold", "hold-extended", "release", "end"))
+MILESTONES = frozenset(("start", "gpus", "exit", "hold", "hold-extended", "release", "end"))
 """Events that are kept however many come after them."""
 MAX_MILESTONES = 200
 MAX_PHASES = 1000
