@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from trainwatch.link import Link
@@ -14,6 +14,7 @@ from trainwatch.model.state import EMPTY, Run, apply
 from trainwatch.sources.base import ShellPlan, Source, SourceError
 from trainwatch.widgets.log_loader import ReadError
 from trainwatch_launcher.reader.changes import AttemptKey
+from trainwatch_launcher.rundir.gpus import Metrics
 
 ANSWER_WITHIN = 10.0
 """Seconds that a worker has to answer a request before we say that it has not."""
@@ -66,6 +67,13 @@ class Following:
     def log(self, key: AttemptKey) -> _Log:
         """The bytes of an attempt's log."""
         return _Log(self._source, key)
+
+    async def history(self, key: AttemptKey, most: int) -> Sequence[Metrics]:
+        """The newest lines of an attempt's history, `most` bytes of them at most. Raises ReadError."""
+        try:
+            return await self._source.read_metrics(key, most)
+        except SourceError as error:
+            raise ReadError(str(error)) from None
 
     async def follow(self, changed: Callable[[], None]) -> None:
         """Apply what the source says until it is closed; `changed` is called after each batch."""

@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import os
 import sys
+import zlib
 
 from trainwatch_launcher.agent import mounts
 from trainwatch_launcher.agent.wire import decode_key, encode_key
-from trainwatch_launcher.reader import log
+from trainwatch_launcher.reader import log, metrics
 from trainwatch_launcher.reader.attempt import log_path
 from trainwatch_launcher.reader.requests import RequestError, write_request
 from trainwatch_launcher.reader.runs import Target, TargetError, find_runs, locate
@@ -83,6 +84,17 @@ def read_log(server: Server, asked: Facts) -> Iterator[bytes]:
         offset, length = offset + len(data), length - len(data)
 
 
+def read_metrics(server: Server, asked: Facts) -> Iterator[bytes]:
+    """The newest lines of an attempt's history, compressed: they are much alike."""
+    directory = _directory(server, _key(asked))
+    try:
+        data = zlib.compress(metrics.tail(directory, int(asked["most"])))
+    except OSError as error:
+        raise OperationError("the history in %s cannot be read: %s" % (directory, error.strerror or error)) from None
+    for offset in range(0, len(data), PART):
+        yield data[offset:offset + PART]
+
+
 def request(server: Server, asked: Facts) -> Facts:
     """Ask an attempt's launcher for something."""
     key = _key(asked)
@@ -125,7 +137,8 @@ def shell(server: Server, asked: Facts) -> Facts:
 
 
 OPERATIONS: dict[str, Callable[[Server, Facts], Any]] = {
-    "find": find, "runs": runs, "log_size": log_size, "read_log": read_log, "request": request, "shell": shell,
+    "find": find, "runs": runs, "log_size": log_size, "read_log": read_log,
+    "read_metrics": read_metrics, "request": request, "shell": shell,
 }  # fmt: skip
 
 
