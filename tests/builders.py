@@ -14,6 +14,7 @@ from typing import Any
 
 from trainwatch.model.text import signal_name
 from trainwatch_launcher.rundir import files, paths
+from trainwatch_launcher.rundir.gpus import metrics
 from trainwatch_launcher.rundir.records import Event, RunInfo, Status, event
 
 NOW = 1_764_500_000.0
@@ -82,6 +83,12 @@ class AttemptBuilder:
         last = data.rstrip(b"\n").rpartition(b"\n")[2].decode("utf-8", "replace")
         lines = self.status.output_lines + data.count(b"\n")
         return self.set(output_bytes=start + len(data), output_lines=lines, last_output=time, last_line=last[:200])
+
+    def metrics(self, time: float, seconds: float = 10.0, /, **facts: Any) -> AttemptBuilder:
+        """Append one line of history, as of `seconds` up to `time`."""
+        with (self.directory / paths.METRICS).open("ab") as out:
+            out.write(files.encode(metrics(time, seconds, **facts)))
+        return self
 
     def exit(self, code: int, time: float = NOW - 30, *, signal: int | None = None, reason: str = "") -> AttemptBuilder:
         """The command ended."""

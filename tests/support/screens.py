@@ -16,9 +16,11 @@ from trainwatch.app import TrainwatchApp
 from trainwatch.link import Link
 from trainwatch.sources.base import ShellPlan, SourceError
 from trainwatch.widgets.log_view import LogView
+from trainwatch_launcher.reader import metrics
 from trainwatch_launcher.reader.attempt import log_path
 from trainwatch_launcher.reader.changes import AttemptFound, AttemptKey, Change, EventsAppended
 from trainwatch_launcher.reader.directory import Reader
+from trainwatch_launcher.rundir.gpus import Metrics
 from trainwatch_launcher.rundir.records import event
 
 SHOWN_AS = "/shared/runs/run-1"
@@ -84,6 +86,10 @@ class StillSource:
         with self._log(key).open("rb") as file:
             file.seek(offset)
             return file.read(length)
+
+    async def read_metrics(self, key: AttemptKey, most: int) -> Sequence[Metrics]:
+        directory = self._reader.attempt_directory(key)
+        return metrics.records(metrics.tail(directory or "/nonexistent", most))
 
     async def request(
         self, key: AttemptKey, command: str, *, seconds: float | None = None, signal: str | None = None

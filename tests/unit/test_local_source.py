@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from builders import RunBuilder, crashed_run
+from builders import NOW, RunBuilder, crashed_run
 from trainwatch.sources import local, watching
 from trainwatch.sources.base import SourceError
 from trainwatch.sources.local import LocalSource
@@ -183,6 +183,31 @@ async def test_a_log_that_may_not_be_read_is_an_error_in_one_line(tmp_path):
         await follower.until(phases)
         with pytest.raises(SourceError, match="Is a directory"):
             await follower.source.read_log(AttemptKey(0), 0, 10)
+
+
+async def test_history_is_read_from_its_end(tmp_path):
+    run = RunBuilder(tmp_path / "run")
+    attempt = run.rank(0)
+    for number in range(40):
+        attempt.metrics(NOW + 10 * number, step=number, gpus=[])
+    with (attempt.directory / paths.METRICS).open("ab") as out:
+        out.write(b"no json\n{\"time\": 7, \"step\": 99")  # torn
+    run.rank(1)
+    async with following(LocalSource(run.directory)) as follower:
+        await follower.until(phases)
+        source = follower.source
+        assert [line.extra["step"] for line in await source.read_metrics(AttemptKey(0), 1 << 20)] == list(range(40))
+        newest = await source.read_metrics(AttemptKey(0), 400)
+        assert [line.extra["step"] for line in newest] == list(range(40))[-len(newest):]
+        assert 2 < len(newest) < 10
+        assert await source.read_metrics(AttemptKey(0), 20) == []
+        assert await source.read_metrics(AttemptKey(1), 400) == []
+        with pytest.raises(SourceError, match="no attempt 1 of rank 9"):
+            await source.read_metrics(AttemptKey(9), 1)
+        (attempt.directory / paths.METRICS).unlink()
+        (attempt.directory / paths.METRICS).mkdir()
+        with pytest.raises(SourceError, match="Is a directory"):
+            await source.read_metrics(AttemptKey(0), 400)
 
 
 async def test_requests_reach_the_control_directory_or_say_why_not(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from trainwatch.link import Link
@@ -16,6 +16,7 @@ from trainwatch.model.state import EMPTY, Run, apply
 from trainwatch.sources.base import ShellPlan, Source, SourceError
 from trainwatch.widgets.log_loader import ReadError
 from trainwatch_launcher.reader.changes import AttemptKey
+from trainwatch_launcher.rundir.gpus import Metrics
 
 KEEP_EVERY = 1.0
 """Seconds between two looks whether a hold is to be kept."""
@@ -82,6 +83,13 @@ class Following:
     def log(self, key: AttemptKey) -> _Log:
         """The bytes of an attempt's log."""
         return _Log(self._source, key)
+
+    async def history(self, key: AttemptKey, most: int) -> Sequence[Metrics]:
+        """The newest lines of an attempt's history, `most` bytes of them at most. Raises ReadError."""
+        try:
+            return await self._source.read_metrics(key, most)
+        except SourceError as error:
+            raise ReadError(str(error)) from None
 
     async def follow(self, changed: Callable[[], None]) -> None:
         """Apply what the source says until it is closed; `changed` is called after each batch."""

@@ -95,6 +95,21 @@ def read_log(server: Server, asked: Facts) -> Iterator[bytes]:
         offset, length = offset + len(data), length - len(data)
 
 
+def read_metrics(server: Server, asked: Facts) -> Iterator[bytes]:
+    """The newest lines of an attempt's history, compressed: they are much alike."""
+    import zlib
+
+    from trainwatch_launcher.reader import metrics
+
+    directory = _directory(server, _key(asked))
+    try:
+        data = zlib.compress(metrics.tail(directory, int(asked["most"])))
+    except OSError as error:
+        raise OperationError("the history in %s cannot be read: %s" % (directory, error.strerror or error)) from None
+    for offset in range(0, len(data), PART):
+        yield data[offset:offset + PART]
+
+
 def request(server: Server, asked: Facts) -> Facts:
     """Ask an attempt's launcher for something."""
     from trainwatch_launcher.reader.requests import RequestError, write_request
@@ -138,8 +153,8 @@ def shell(server: Server, asked: Facts) -> Facts:
 
 
 OPERATIONS: dict[str, Callable[[Server, Facts], Any]] = {
-    "find": find, "runs": runs, "log_size": log_size, "read_log": read_log, "request": request,
-    "withdraw": withdraw, "shell": shell,
+    "find": find, "runs": runs, "log_size": log_size, "read_log": read_log, "read_metrics": read_metrics,
+    "request": request, "withdraw": withdraw, "shell": shell,
 }  # fmt: skip
 
 

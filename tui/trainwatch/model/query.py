@@ -1,6 +1,7 @@
 """Which rows, in what order: the filter that a user types, and the columns to sort by."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 
@@ -8,7 +9,8 @@ from trainwatch.model import naming
 from trainwatch.model.rows import Row
 from trainwatch_launcher.rundir.state import BAD, LIVE, STATES
 
-SORT_KEYS = ("rank", "state", "host", "phase", "phase_age", "last_output_age", "output_bytes", "exit_code", "elapsed")
+SORT_KEYS = ("rank", "state", "host", "phase", "phase_age", "last_output_age", "output_bytes", "exit_code", "elapsed",
+             "step", "rate", "eta", "loss", "gpu", "memory")  # fmt: skip
 """What rows can be sorted by; `rank` is the order that they come in."""
 
 _URGENCY = {state: order for order, state in enumerate(
@@ -41,8 +43,39 @@ def _value(row: Row, key: str) -> object:
         return row.key
     if key == "state":
         return (row.superseded, _URGENCY[row.state])
+    if key in _MEASURES:
+        return _MEASURES[key](row)
     value = getattr(row, key)
     return None if value == "" else value
+
+
+def _speed(row: Row) -> float | None:
+    """What one can compare: tokens or samples a second where they are said, else steps."""
+    progress = row.progress
+    if progress.tokens is not None or progress.samples is not None:
+        return progress.tokens if progress.tokens is not None else progress.samples
+    return 1 / progress.step_time if progress.step_time else None
+
+
+def _loss(row: Row) -> float | None:
+    """A loss that is no number is the worst."""
+    loss = row.progress.loss
+    return math.inf if loss is not None and not math.isfinite(loss) else loss
+
+
+def _fullness(row: Row) -> float | None:
+    used, total = row.gpus.memory_used, row.gpus.memory_total
+    return used / total if used is not None and total else None
+
+
+_MEASURES: dict[str, Callable[[Row], float | None]] = {
+    "step": lambda row: row.progress.step,
+    "rate": _speed,
+    "eta": lambda row: row.progress.eta,
+    "loss": _loss,
+    "gpu": lambda row: row.gpus.util,
+    "memory": _fullness,
+}
 
 
 def parse(query: str) -> Test:

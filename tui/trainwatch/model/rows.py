@@ -4,10 +4,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trainwatch.model import clock, text
+from trainwatch.model.gpus import NO_GPUS, Gpus
+from trainwatch.model.progress import NO_PROGRESS, Progress
 from trainwatch.model.state import Attempt, Run
 from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.rundir.records import Status
-from trainwatch_launcher.rundir.state import HELD, LIVE, LOST, STARTING, state_of
+from trainwatch_launcher.rundir.state import HELD, LIVE, LOST, STALLED, STARTING, state_of
 
 NO_SIGN_OF_LIFE = 15.0
 """An attempt without a status or an event is lost when its directory is older than this many seconds."""
@@ -79,6 +81,24 @@ class Row:
     heartbeat_age: float | None = None
     """Since the launcher last wrote anything."""
 
+    progress: Progress = NO_PROGRESS
+    progress_age: float | None = None
+    """Since the step last changed; stands still once the command has ended."""
+    stalled_for: float | None = None
+    """Since when it has made no progress, while it is stalled."""
+    stalled_since: float | None = None
+    """The same as a moment, in Unix seconds on the file server's clock."""
+    gpus: Gpus = NO_GPUS
+    """What its launcher says of its GPUs now; nothing once that has left, or when a newer attempt has them."""
+    gpus_at: str = ""
+    """The label of the row that shows its GPUs, when another one reports the same; see `gpus.owners`."""
+    finding: str = ""
+    """What is noteworthy about it among the others, in one line: see `findings`. Empty when nothing is."""
+    finding_is_bad: bool = False
+    """Whether that ruins the training, rather than slowing it down."""
+    kinds: frozenset[str] = frozenset()
+    """Of which kinds all that is noteworthy about it is."""
+
     @property
     def live(self) -> bool:
         """Whether its launcher is still there."""
@@ -126,6 +146,11 @@ def row_of(run: Run, key: AttemptKey, now: float) -> Row:
         started=_on_server(status, status.started),
         elapsed=clock.age(status, status.started, until),
         heartbeat_age=clock.age(status, status.time, now),
+        progress=attempt.progress,
+        progress_age=clock.age(status, status.progress_since, until),
+        stalled_for=clock.age(status, status.stalled_since, now) if state == STALLED else None,
+        stalled_since=_on_server(status, status.stalled_since) if state == STALLED else None,
+        gpus=attempt.gpus if state in LIVE and key not in run.superseded else NO_GPUS,
     )
 
 

@@ -3,10 +3,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 
 from trainwatch.model import naming
+from trainwatch.model.course import NO_COURSE, Course, after
 from trainwatch.model.facts import completed
+from trainwatch.model.gpus import Gpus, gpus_in
+from trainwatch.model.progress import Progress, progress_of
 from trainwatch_launcher.reader.changes import (
     AttemptFound,
     AttemptKey,
@@ -65,6 +69,18 @@ class Attempt:
     """In the order written: the newest `MAX_EVENTS`, and before them the milestones."""
     problem: str = ""
     """Why something of this attempt could not be read, in one line; empty when all is well."""
+    course: Course = NO_COURSE
+    """Its last steps and losses."""
+
+    @cached_property
+    def gpus(self) -> Gpus:
+        """Its GPUs as they were when the status was taken."""
+        return gpus_in(self.status)
+
+    @cached_property
+    def progress(self) -> Progress:
+        """How far it is, how fast, how well."""
+        return progress_of(self.status, self.course)
 
     @property
     def host(self) -> str:
@@ -195,7 +211,12 @@ def _changed(attempt: Attempt, change: AttemptFound | StatusChanged | EventsAppe
     if isinstance(change, AttemptFound):
         return replace(attempt, directory=change.directory, found=change.modified)
     if isinstance(change, StatusChanged):
-        return replace(attempt, snapshot=change.status, status=completed(change.status, attempt.events, attempt.key))
+        return replace(
+            attempt,
+            snapshot=change.status,
+            status=completed(change.status, attempt.events, attempt.key),
+            course=after(attempt.course, change.status),
+        )
     events = _bounded(attempt.events + change.events)
     return replace(
         attempt,

@@ -60,6 +60,15 @@ def duration(seconds: float | None) -> str:
     return f"{whole // 86400}d{whole % 86400 // 3600:02d}h"
 
 
+def roughly(seconds: float) -> str:
+    """A length of time in one unit, at most four characters: `59s`, `12m`, `31h`, `6d`."""
+    whole = int(max(0.0, min(seconds, 999 * 86400)))
+    for unit, length, upto in (("s", 1, 60), ("m", 60, 6000), ("h", 3600, 100 * 3600)):
+        if whole < upto:
+            return f"{whole // length}{unit}"
+    return f"{whole // 86400}d"
+
+
 def ago(seconds: float | None) -> str:
     """An age: `now` within the last second, else as `duration`; empty for None."""
     if seconds is None:

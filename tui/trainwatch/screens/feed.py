@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from trainwatch.link import Link
 from trainwatch.model.state import Run
 from trainwatch.widgets.log_loader import LogReader
 from trainwatch_launcher.reader.changes import AttemptKey
+from trainwatch_launcher.rundir.gpus import Metrics
 
 
 class Feed(Protocol):
@@ -43,4 +45,8 @@ class Feed(Protocol):
 
     def log(self, key: AttemptKey) -> LogReader:
         """The bytes of an attempt's log."""
+        ...
+
+    async def history(self, key: AttemptKey, most: int) -> Sequence[Metrics]:
+        """The newest lines of an attempt's history, `most` bytes of them at most, by time. Raises ReadError."""
         ...

@@ -6,14 +6,16 @@ from textual import events, on
 from textual.app import ComposeResult
 
 from trainwatch import actions
-from trainwatch.model import holding, query
+from trainwatch.model import findings, holding, query
 from trainwatch.model.failure import Failure
+from trainwatch.model.findings import Finding, Findings, Notes
 from trainwatch.model.rows import Row, row_of
 from trainwatch.model.state import Attempt
 from trainwatch.model.summary import summary
+from trainwatch.model.whole import whole
 from trainwatch.screens.feed import Feed
 from trainwatch.screens.run_screen import RunScreen
-from trainwatch.widgets import header
+from trainwatch.widgets import header, progress_bar
 from trainwatch.widgets.empty import Empty, waiting_parts
 from trainwatch.widgets.filter_bar import FilterBar
 from trainwatch.widgets.header import Bar
@@ -22,6 +24,7 @@ from trainwatch.widgets.log_pane import LogPane
 from trainwatch.widgets.logtext import clean
 from trainwatch.widgets.rank_table import RankTable
 from trainwatch_launcher.reader.changes import AttemptKey
+from trainwatch_launcher.rundir.state import BAD
 
 FULL_TICK_ROWS = 500
 """With more rows than this, a tick renews only what is on screen, and everything every `FULL_TICK_EVERY` seconds."""
@@ -46,11 +49,16 @@ class Overview(RunScreen):
         self._first: Failure | None = None
         self._led_to: AttemptKey | None = None
         self._moved = False
+        self._watch = Findings()
+        self._found: tuple[Finding, ...] = ()
+        self._notes = Notes()
 
     def compose(self) -> ComposeResult:
         """From top to bottom."""
         yield Bar(id="header")
+        yield Bar(id="progress")
         yield Bar(id="banner")
+        yield Bar(id="notice")
         yield RankTable(id="table")
         yield Empty(id="empty")
         yield FilterBar(id="filter")
@@ -66,6 +74,12 @@ class Overview(RunScreen):
     def key(self) -> AttemptKey | None:
         """The selected attempt."""
         return self.table.selected
+
+    @property
+    def row(self) -> Row | None:
+        """The selected attempt as a row, with what is noteworthy about it."""
+        row = super().row
+        return None if row is None else self._notes.on(row)
 
     def on_mount(self) -> None:
         """Keys go to the table."""
@@ -88,7 +102,7 @@ class Overview(RunScreen):
             self._show_rows()
         else:
             run, now = self.feed.run, self.feed.now()
-            self.table.update_visible(lambda row: row_of(run, row.key, now))
+            self.table.update_visible(lambda row: self._notes.on(row_of(run, row.key, now)))
         self._show_header()
         self._show_log_title()
 
@@ -104,7 +118,13 @@ class Overview(RunScreen):
             else:
                 fresh[key] = (attempt, row_of(run, key, now))
         self._known = fresh
-        self._rows = tuple(row for _, row in fresh.values())
+        rows = tuple(row for _, row in fresh.values())
+        self._found = self._watch.of(rows, now)
+        if any(row.state in BAD and not row.superseded for row in rows):
+            # what the others do after a failure is no news; what may be its cause is
+            self._found = tuple(one for one in self._found if one.kind in findings.CAUSES)
+        self._notes = Notes(self._found, rows)
+        self._rows = tuple(map(self._notes.on, rows))
 
     def _show_rows(self) -> None:
         note = ""
@@ -138,11 +158,20 @@ class Overview(RunScreen):
         parts = header.header_parts(state, self.feed.name, now, width, problems, note, self.feed.links,
                                     len(self.feed.kept))
         self.query_one("#header", Bar).show(parts)
+        self._show_progress(width)
         self._show_keys()
         if state.first is not None:
             self._first_seen(state.first)
             row, left = row_of(run, state.first.key, now), holding.hold_left(run, state.first.key, now)
             self.query_one("#banner", Bar).show(header.banner_parts(state.first, row, left, width))
+
+    def _show_progress(self, width: int) -> None:
+        """How far the run is, and what is noteworthy; each line only when there is something to say."""
+        progress, told = whole(self._rows), findings.told(self._found)
+        self.set_class(progress.known, "progressing")
+        self.set_class(bool(told), "noticing")
+        self.query_one("#progress", Bar).show(progress_bar.whole_parts(progress, width))
+        self.query_one("#notice", Bar).show(progress_bar.notice_parts(told, width, leads=self._first is None))
 
     def _first_seen(self, failure: Failure) -> None:
         """Whoever has not moved yet looks at the rank that failed first."""
@@ -185,14 +214,14 @@ class Overview(RunScreen):
 
             self.app.push_screen(LogScreen(self.feed, self.key))
 
-    @on(events.Click, "#banner")
+    @on(events.Click, "#banner, #notice")
     def action_why(self) -> None:
-        """Select the rank that failed first, and look at its log's end."""
-        if self._first is None:
-            self.notify("No rank has failed.")
+        """Select the rank that failed first, else the one with the most urgent finding, and look at its log's end."""
+        if self._first is None and not self._found:
+            self.notify("No rank has failed, and none stands out.")
             return
         self._set_filter("")
-        self.table.select(self._first.key)
+        self.table.select(self._first.key if self._first is not None else self._found[0].key)
         self.table.focus()
 
     def action_sort_next(self) -> None:
@@ -222,10 +251,10 @@ class Overview(RunScreen):
         self._show_rows()
 
     def action_problems(self) -> None:
-        """What could not be read."""
+        """What is noteworthy, and what could not be read."""
         from trainwatch.screens.problems import Problems
 
-        self.app.push_screen(Problems(self.feed.run.problems))
+        self.app.push_screen(Problems(self.feed.run.problems, findings.told(self._found)))
 
     def action_grid(self) -> None:
         """All ranks as cells."""
@@ -255,7 +284,7 @@ class Overview(RunScreen):
 
     def _show_keys(self) -> None:
         bar, pane = self.query_one(KeyBar), self.query_one(LogPane)
-        why = ["why"] if self._first is not None else []
+        why = ["why"] if self._first is not None or self._found else []
         if pane.has_focus_within:
             found = list(pane.found_actions)
             bar.show(actions.VIEW, actions.OVERVIEW, actions.APP, needed=(*found, *why))

@@ -14,12 +14,12 @@ from trainwatch.widgets import states
 from trainwatch.widgets.header import Part, fit_most, hanging
 from trainwatch.widgets.logtext import clean
 from trainwatch.widgets.rank_table import fit
+from trainwatch.widgets.spark import bar
 from trainwatch_launcher.rundir.records import Event
 
 LABEL = 11
 SHOWN_EVENTS = 200
 TONES = {BAD: "$state-failed", WARNING: "$state-stalled", GOOD: "$state-running"}
-EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 def facts(run: Run, attempt: Attempt, row: Row, now: float, width: int) -> list[Part]:
@@ -150,14 +150,6 @@ def phases(attempt: Attempt, now: float, width: int) -> list[Part]:
             ("\n", ""),
         ]
     return parts
-
-
-def bar(share: float, width: int) -> str:
-    """A bar of eighths of a cell; something is always seen of what is not nothing."""
-    eighths = round(min(1.0, max(0.0, share)) * width * 8)
-    if share > 0:
-        eighths = max(1, eighths)
-    return "█" * (eighths // 8) + (EIGHTHS[eighths % 8] if eighths % 8 else "")
 
 
 def events(attempt: Attempt, now: float, width: int) -> list[Part]:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import random
 import time
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -17,8 +18,10 @@ from trainwatch.sources.base import ShellPlan, SourceError
 from trainwatch.sources.channel import Way, WayError
 from trainwatch_launcher.agent import clocks, wire
 from trainwatch_launcher.agent.resume import Have
+from trainwatch_launcher.reader import metrics
 from trainwatch_launcher.reader.changes import AttemptKey, Change
 from trainwatch_launcher.reader.requests import whoami
+from trainwatch_launcher.rundir.gpus import Metrics
 
 T = TypeVar("T")
 Facts = dict[str, Any]
@@ -117,6 +120,12 @@ class AgentSource:
         """Bytes of an attempt's output.log, 16 MiB at most; fewer at its end. Raises SourceError."""
         facts: Facts = {"key": wire.encode_key(key), "offset": offset, "length": min(length, LOG_CHUNK)}
         return await self._ask(lambda client: client.fetch("read_log", **facts), again=True)
+
+    async def read_metrics(self, key: AttemptKey, most: int) -> Sequence[Metrics]:
+        """The newest lines of an attempt's history, `most` bytes of them at most, by time. Raises SourceError."""
+        facts: Facts = {"key": wire.encode_key(key), "most": min(most, metrics.MOST)}
+        packed = await self._ask(lambda client: client.fetch("read_metrics", **facts), again=True)
+        return await asyncio.to_thread(_history, packed)
 
     async def request(
         self, key: AttemptKey, command: str, *, seconds: float | None = None, signal: str | None = None
@@ -336,6 +345,14 @@ class ElsewhereError(SourceError):
 def _refusal(refused: RefusedError) -> SourceError:
     host = refused.facts.get("host")
     return ElsewhereError(str(refused), host) if isinstance(host, str) and host else SourceError(str(refused))
+
+
+def _history(packed: bytes) -> list[Metrics]:
+    """Lines of history as they came."""
+    try:
+        return metrics.records(zlib.decompressobj().decompress(packed, metrics.MOST))
+    except zlib.error as error:
+        raise SourceError(f"the history came damaged: {error}") from None
 
 
 def _delay(failures: int) -> float:

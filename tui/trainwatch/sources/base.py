@@ -7,6 +7,7 @@ from typing import Protocol
 
 from trainwatch.link import Link
 from trainwatch_launcher.reader.changes import AttemptKey, Change
+from trainwatch_launcher.rundir.gpus import Metrics
 
 
 class SourceError(Exception):
@@ -56,6 +57,10 @@ class Source(Protocol):
 
     async def read_log(self, key: AttemptKey, offset: int, length: int) -> bytes:
         """Bytes of an attempt's output.log; fewer at its end. Raises SourceError."""
+        ...
+
+    async def read_metrics(self, key: AttemptKey, most: int) -> Sequence[Metrics]:
+        """The newest lines of an attempt's history, `most` bytes of them at most, by time. Raises SourceError."""
         ...
 
     async def request(

@@ -12,11 +12,12 @@ from trainwatch.sources import shells
 from trainwatch.sources.base import ShellPlan, SourceError
 from trainwatch.sources.watching import Watcher
 from trainwatch_launcher.agent.mounts import file_system, is_remote
-from trainwatch_launcher.reader import log
+from trainwatch_launcher.reader import log, metrics
 from trainwatch_launcher.reader.attempt import log_path
 from trainwatch_launcher.reader.changes import AttemptKey, Change, Unreadable
 from trainwatch_launcher.reader.directory import Reader, concerns
 from trainwatch_launcher.reader.requests import RequestError, withdraw_request, write_request
+from trainwatch_launcher.rundir.gpus import Metrics
 
 T = TypeVar("T")
 
@@ -99,6 +100,14 @@ class LocalSource:
             return await asyncio.to_thread(log.read, path, offset, min(length, LOG_CHUNK))
         except OSError as error:
             raise SourceError(f"cannot read {path}: {error.strerror or error}") from None
+
+    async def read_metrics(self, key: AttemptKey, most: int) -> Sequence[Metrics]:
+        """The newest lines of an attempt's history, `most` bytes of them at most, by time. Raises SourceError."""
+        directory = self._directory_of(key)
+        try:
+            return await asyncio.to_thread(lambda: metrics.records(metrics.tail(directory, most)))
+        except OSError as error:
+            raise SourceError(f"the history in {directory} cannot be read: {error.strerror or error}") from None
 
     async def request(
         self, key: AttemptKey, command: str, *, seconds: float | None = None, signal: str | None = None

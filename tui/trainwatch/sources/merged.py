@@ -19,6 +19,7 @@ from trainwatch_launcher.reader.changes import (
     StatusChanged,
     Unreadable,
 )
+from trainwatch_launcher.rundir.gpus import Metrics
 
 SETTLE = 2.0
 """Seconds that the first hosts wait for the others, so that a rank's attempts are numbered in their order."""
@@ -92,6 +93,11 @@ class MergedSource:
         """Bytes of an attempt's output.log; fewer at its end. Raises SourceError."""
         source, own = self._owner(key)
         return await source.read_log(own, offset, length)
+
+    async def read_metrics(self, key: AttemptKey, most: int) -> Sequence[Metrics]:
+        """The newest lines of an attempt's history, `most` bytes of them at most, by time. Raises SourceError."""
+        source, own = self._owner(key)
+        return await source.read_metrics(own, most)
 
     async def request(
         self, key: AttemptKey, command: str, *, seconds: float | None = None, signal: str | None = None

@@ -1,16 +1,15 @@
-"""The rank table's columns: what each shows of a row, and how wide each is on a given screen. Pure."""
+"""The rank table's columns: which a screen shows, and how wide each is there. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from trainwatch.model import text
+from trainwatch.model.progress import NO_PROGRESS
 from trainwatch.model.rows import Row
-from trainwatch.widgets import states
+from trainwatch.widgets import cells
+from trainwatch.widgets.cells import Cell, Column
 
 GAP = 2
 PHASE_WISH = 20
@@ -18,86 +17,30 @@ PHASE_WISH = 20
 MAX_MEASURED = 40
 """No column but the last line grows beyond so many cells."""
 
+RANK = Column("rank", "rank", cells.label, 5, 12, right=True)
+HOST = Column("host", "host", cells.host, 8, 24, keep_end=True)
+STATE = Column("state", "state", cells.state, 10, 13)
+PHASE = Column("phase", "phase", cells.phase, 12, 28)
+AGE = Column("age", "phase_age", cells.age, 6, 6, right=True)
+STEP = Column("step", "step", cells.step, 4, 30, right=True, factual=True)
+RATE = Column("rate", "rate", cells.rate, 4, 16, right=True, factual=True)
+ETA = Column("eta", "eta", cells.eta, 6, 6, right=True, factual=True)
+LOSS = Column("loss", "loss", cells.loss, 6, 20, right=True, factual=True)
+GPU = Column("gpu", "gpu", cells.gpu, 4, 16, factual=True)
+MEMORY = Column("mem", "memory", cells.memory, 6, 9, right=True, factual=True)
+EXIT = Column("exit", "exit_code", cells.exit_code, 4, 12, optional=True)
+HOLD = Column("hold", "", cells.hold, 6, 6, right=True, optional=True)
+QUIET = Column("quiet", "last_output_age", cells.quiet, 6, 6, right=True)
+LAST = Column("last line", "", cells.last_line, 16, 10_000)
 
-class Cell(NamedTuple):
-    """What one column says of one row: text, and the component class that colours it."""
-
-    text: str
-    component: str = ""
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column of the rank table."""
-
-    title: str
-    sort: str
-    """The model's sort key; empty when one cannot sort by it."""
-    cell: Callable[[Row], Cell]
-    least: int
-    """It is hidden rather than narrower than this."""
-    most: int
-    right: bool = False
-    keep_end: bool = False
-    """What does not fit loses its beginning: hosts of one cluster differ at the end."""
-    optional: bool = False
-    """Not shown while no row has anything in it and room is short."""
-
-
-def _label(row: Row) -> Cell:
-    return Cell(("└ " if row.nested else "") + row.label, "rank-table--label")
-
-
-def _host(row: Row) -> Cell:
-    return Cell(row.host, "rank-table--plain")
-
-
-def _state(row: Row) -> Cell:
-    return Cell(f"{states.symbol(row.state)} {row.state}", states.component(row.state))
-
-
-def _phase(row: Row) -> Cell:
-    return Cell(row.phase or "", "rank-table--phase")
-
-
-def _age(row: Row) -> Cell:
-    return Cell(text.duration(row.phase_age), "rank-table--muted")
-
-
-def _exit(row: Row) -> Cell:
-    return Cell(row.exit_text, states.component(row.state) if row.exit_code else "rank-table--muted")
-
-
-def _hold(row: Row) -> Cell:
-    return Cell(text.countdown(row.hold_left), states.component(row.state))
-
-
-def _quiet(row: Row) -> Cell:
-    return Cell(text.duration(row.last_output_age), "rank-table--muted")
-
-
-def _last_line(row: Row) -> Cell:
-    if row.warning:
-        return Cell(f"! {row.warning}", "rank-table--warning")
-    return Cell(row.last_line, "rank-table--plain")
-
-
-RANK = Column("rank", "rank", _label, 5, 12, right=True)
-HOST = Column("host", "host", _host, 8, 24, keep_end=True)
-STATE = Column("state", "state", _state, 10, 10)
-PHASE = Column("phase", "phase", _phase, 12, 28)
-AGE = Column("age", "phase_age", _age, 6, 6, right=True)
-EXIT = Column("exit", "exit_code", _exit, 4, 12, optional=True)
-HOLD = Column("hold", "", _hold, 6, 6, right=True, optional=True)
-QUIET = Column("quiet", "last_output_age", _quiet, 6, 6, right=True)
-LAST = Column("last line", "", _last_line, 16, 10_000)
-
-COLUMNS = (RANK, HOST, STATE, PHASE, AGE, EXIT, HOLD, QUIET, LAST)
-FIRST_TO_GO = (LAST, QUIET, AGE, HOST, PHASE)
+COLUMNS = (RANK, HOST, STATE, PHASE, AGE, STEP, RATE, ETA, LOSS, GPU, MEMORY, EXIT, HOLD, QUIET, LAST)
+FIRST_TO_GO = (QUIET, AGE, MEMORY, HOST, RATE, GPU, PHASE, LOSS, STEP)
 """What a narrow screen does without, in this order; who, state, exit and hold always stay."""
+Content = dict[str, int]
+"""By a column's title the cells that its widest content takes, 0 when it has none; `+` behind it: with its picture."""
 
 
-def content_widths(rows: Sequence[Row]) -> dict[str, int]:
+def content_widths(rows: Sequence[Row]) -> Content:
     """The widest content of the columns that adapt to it, for `layout`. Quick for thousands of rows."""
     widths = dict.fromkeys((column.title for column in COLUMNS), 0)
     widths[RANK.title] = max((len(row.label) + 2 * row.nested for row in rows), default=0)
@@ -108,24 +51,57 @@ def content_widths(rows: Sequence[Row]) -> dict[str, int]:
     ):
         widths[column.title] = min(MAX_MEASURED, max(map(cell_len, texts), default=0))
     widths[HOLD.title] = HOLD.least if any(row.hold_left is not None for row in rows) else 0
-    return widths
+    widths[STATE.title] = STATE.most if any(row.stalled_for is not None for row in rows) else STATE.least
+    return {**widths, **_progress_widths(rows), **_gpu_widths(rows)}
 
 
-def layout(width: int, content: dict[str, int]) -> list[tuple[Column, int]]:
+def _progress_widths(rows: Sequence[Row]) -> Content:
+    known = [row.progress for row in rows if row.progress is not NO_PROGRESS]
+    if not known:
+        return {}
+    step, rate, loss = (max(each) for each in zip(*{progress.widths for progress in known}, strict=True))
+    total = any(progress.share is not None for progress in known)
+    eta = ETA.least if any(progress.eta is not None for progress in known) else 0
+    return {
+        STEP.title: step, f"{STEP.title}+": step + cells.BAR + 1 if total and step else step,
+        RATE.title: rate, ETA.title: eta,
+        LOSS.title: loss + 2 if loss else 0, f"{LOSS.title}+": loss + cells.SPARK + 1 if loss else 0,
+    }  # fmt: skip
+
+
+def _gpu_widths(rows: Sequence[Row]) -> Content:
+    found = {(len(row.gpus.each), row.gpus.ail, row.gpus.memory_used is not None) for row in rows if row.gpus.each}
+    if not found:
+        return {}
+    count = max(number for number, _, _ in found)
+    word = max(len(ail) for _, ail, _ in found)
+    least = 4 + (word + 1 if word else 0)
+    pictured = count if 1 < count <= cells.MOST_BLOCKS else cells.BAR
+    shared = max((len(f"see {row.gpus_at}") for row in rows if row.gpus_at), default=0)
+    return {
+        GPU.title: max(least, shared), f"{GPU.title}+": max(pictured + 1 + max(4, word), shared),
+        MEMORY.title: MEMORY.most if any(memory for _, _, memory in found) else 0,
+    }  # fmt: skip
+
+
+def layout(width: int, content: Content) -> list[tuple[Column, int]]:
     """The columns that a table of this width shows, each with its cells."""
-    shown = [column for column in COLUMNS if not column.optional or content[column.title] or width >= 120]
+    shown = [column for column in COLUMNS if _has_place(column, content, width)]
     least = {column: _least(column, content) for column in shown}
     wish = max(least[PHASE], min(PHASE_WISH, content[PHASE.title]))
-    if _total(shown, {**least, PHASE: wish}) > width:
-        shown.remove(LAST)  # the log below shows the last line too, and phases must be told apart
+    for column in (ETA, LAST):  # the header shows the one, the log below the other, and phases must be told apart
+        if column in shown and _total(shown, {**least, PHASE: wish}) > width:
+            shown.remove(column)
     for column in FIRST_TO_GO:
         if column in shown and _total(shown, least) > width:
             shown.remove(column)
     spare = width - _total(shown, least)
     widths = {column: least[column] for column in shown}
-    for column in (PHASE, HOST, RANK):
+    wishes = [(PHASE, min(content[PHASE.title], PHASE.most)), (HOST, min(content[HOST.title], HOST.most))]
+    wishes += [(column, content.get(f"{column.title}+", 0)) for column in (GPU, LOSS, STEP)]
+    for column, wished in (*wishes, (RANK, min(content[RANK.title], RANK.most))):
         if column in widths:
-            more = max(0, min(spare, min(content[column.title], column.most) - widths[column]))
+            more = max(0, min(spare, wished - widths[column]))
             widths[column] += more
             spare -= more
     if LAST in widths:
@@ -133,13 +109,24 @@ def layout(width: int, content: dict[str, int]) -> list[tuple[Column, int]]:
     return [(column, widths[column]) for column in shown]
 
 
-def _least(column: Column, content: dict[str, int]) -> int:
+def _has_place(column: Column, content: Content, width: int) -> bool:
+    if column.factual:
+        return content[column.title] > 0
+    if not column.optional or content[column.title] > 0:
+        return True
+    return width >= 120 and not any(content[other.title] for other in COLUMNS if other.factual)
+
+
+def _least(column: Column, content: Content) -> int:
     if column in (HOST, PHASE):
         return min(column.least, max(len(column.title), content[column.title]))
-    if column in (RANK, EXIT):
+    if column in (RANK, EXIT, STATE, STEP, RATE, LOSS, GPU, MEMORY):
         return max(column.least, min(column.most, content[column.title]))
     return column.least
 
 
 def _total(shown: list[Column], widths: dict[Column, int]) -> int:
     return sum(widths[column] for column in shown) + GAP * (len(shown) - 1)
+
+
+__all__ = ["COLUMNS", "GAP", "Cell", "Column", "Content", "content_widths", "layout"]

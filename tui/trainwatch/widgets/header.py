@@ -134,7 +134,7 @@ def rank_parts(row: Row, width: int, hold_left: float | None, note: str = "", ke
     if row.host:
         parts += [(" · ", "$tw-muted"), (fit_most(clean(row.host), max(8, width // 5)), "")]
     parts += [("  ", ""), (f"{states.symbol(row.state)} {row.state}", states.variable(row.state))]
-    warning = note or row.warning
+    warning = note or row.warning or row.finding
     if warning:
         parts += [("  ! ", "bold $state-stalled"), (fit_most(clean(warning), max(21, width // 3)), "$state-stalled")]
     if row.phase and width >= 60:

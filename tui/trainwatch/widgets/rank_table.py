@@ -31,7 +31,7 @@ class RankTable(ScrollView, can_focus=True):
     BINDINGS = actions.bindings(actions.TABLE)
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "rank-table--header", "rank-table--sorted", "rank-table--cursor", "rank-table--label", "rank-table--plain",
-        "rank-table--phase", "rank-table--muted", "rank-table--warning", *states.COMPONENTS,
+        "rank-table--phase", "rank-table--muted", "rank-table--warning", "rank-table--bad", *states.COMPONENTS,
     }  # fmt: skip
     DEFAULT_CSS = """
     RankTable { overflow-x: hidden; scrollbar-size-vertical: 1; padding: 0; }
@@ -239,8 +239,9 @@ class RankTable(ScrollView, can_focus=True):
 
     def _cells(self, index: int) -> Cells:
         row = self.rows[index]
-        mark = columns.Cell("!" if row.warning else " ", "rank-table--warning")
-        return (*(column.cell(row) for column, _ in self._layout), mark, columns.Cell(row.label, str(row.superseded)))
+        mark = columns.Cell("!" if row.warning or row.finding else " ", "rank-table--warning")
+        shown = (column.cell(row, width) for column, width in self._layout)
+        return (*shown, mark, columns.Cell(row.label, str(row.superseded)))
 
     def render_line(self, y: int) -> Strip:
         """The header, or one row; what was drawn once is kept."""
@@ -275,14 +276,26 @@ class RankTable(ScrollView, can_focus=True):
         segments = [Segment(mark, base + self.get_component_rich_style("rank-table--label", partial=True))]
         for (column, width), cell in zip(self._layout, cells, strict=False):
             component = "rank-table--muted" if superseded else cell.component
-            style = base + self.get_component_rich_style(component, partial=True)
-            segments.append(Segment(fit(clean(cell.text), width, column.right, column.keep_end), style))
+            if cell.parts and not superseded and cell_len(cell.text) <= width:
+                segments += self._parts(cell, width, column.right, base)
+            else:
+                style = base + self.get_component_rich_style(component, partial=True)
+                segments.append(Segment(fit(clean(cell.text), width, column.right, column.keep_end), style))
             segments.append(Segment(" " * columns.GAP, base))
         # the mark of a warning stands behind the rank, where it is seen also when the last column has no room
         warning = cells[len(self._layout)]
         style = base + self.get_component_rich_style(warning.component, partial=True)
         segments[2:3] = [Segment(warning.text, style), Segment(" " * (columns.GAP - 1), base)]
         return Strip(segments)
+
+    def _parts(self, cell: columns.Cell, width: int, right: bool, base: Style) -> list[Segment]:
+        """A cell of several colours; its text is ours, so it is clean."""
+        room = Segment(" " * (width - cell_len(cell.text)), base)
+        drawn = [
+            Segment(part, base + self.get_component_rich_style(component, partial=True))
+            for part, component in cell.parts
+        ]
+        return [room, *drawn] if right else [*drawn, room]
 
     def _header(self, width: int) -> Strip:
         plain = self.rich_style + self.get_component_rich_style("rank-table--header", partial=True)

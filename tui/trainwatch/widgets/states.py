@@ -26,6 +26,8 @@ MEANINGS = {
     state.LOST: "no sign of life from the launcher, and no word that it ended",
 }
 
+WORKING = frozenset((state.STARTING, state.RUNNING, state.STALLED))
+"""The command is not over yet."""
 COMPONENTS = frozenset(f"state--{name}" for name in SYMBOLS)
 """Component classes, for widgets that draw states on the line API; app.tcss gives them their colours."""
 
