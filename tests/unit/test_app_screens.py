@@ -150,3 +150,32 @@ async def test_the_grid_opens_on_the_rank_that_was_selected_and_takes_clicks(tmp
         await pilot.click("RankGrid", offset=(8, 0))
         await settle(pilot)
         assert "rank 0 " in screen_text(pilot)
+
+
+async def test_the_timeline_tells_what_a_rank_did_when_and_each_phase_over_all_ranks(tmp_path):
+    run = RunBuilder(tmp_path / "run", world_size=3)
+    for rank in range(3):
+        run.rank(rank).start().phase("Load", NOW - 250).phase("Train", NOW - 200 + 10 * rank)
+    async with app_on(tmp_path / "run").run_test(size=(140, 40)) as pilot:
+        await settle(pilot)
+        await press(pilot, "j", "t")
+        shown = screen_text(pilot)
+        assert "Train  10:50:10 – now  3m10s so far" in shown, "rank 1, at the end"
+        assert "rank 2, 1, 0" in shown, "the slowest to load"
+        assert "3 in it" in shown
+        await press(pilot, "left_curly_bracket", "left_curly_bracket")
+        assert "Load  10:49:10 – 10:50:10  1m00s" in screen_text(pilot)
+        await press(pilot, "plus", "plus", "k")
+        assert "rank 0" in screen_text(pilot)
+        await press(pilot, "enter")
+        assert "python train.py" in screen_text(pilot)
+
+
+async def test_the_timeline_of_a_run_without_ranks_says_so(tmp_path):
+    RunBuilder(tmp_path / "run", world_size=3)
+    async with app_on(tmp_path / "run").run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await press(pilot, "t")
+        assert "no rank has come yet" in screen_text(pilot)
+        await press(pilot, "plus", "minus", "right", "j", "right_curly_bracket", "left_curly_bracket", "0", "l")
+        await press(pilot, "escape")

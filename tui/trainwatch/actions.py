@@ -12,6 +12,8 @@ RANK = "rank"
 LOG = "log"
 GRID = "grid"
 CELLS = "cells"
+TIMELINE = "timeline"
+LANES = "lanes"
 RUNS = "runs"
 TABLE = "table"
 VIEW = "view"
@@ -22,12 +24,18 @@ TITLES = {
     LOG: "Log",
     GRID: "Grid",
     CELLS: "Among the cells",
+    TIMELINE: "Timeline",
+    LANES: "In the timeline",
     RUNS: "Runs",
     TABLE: "In the table",
     VIEW: "In a log",
     APP: "Everywhere",
 }
 """Scopes as the help names them, in its order."""
+
+ALL_RANKS = (OVERVIEW, GRID, TIMELINE)
+"""Where all ranks are seen, and one of them is selected."""
+ONE_RUN = (*ALL_RANKS, RANK, LOG)
 
 
 @dataclass(frozen=True)
@@ -58,17 +66,19 @@ class Action:
 
 ACTIONS = (
     # What a run and its ranks are looked at with
-    Action("open", "enter", "details", "Facts, phases and events of the selected rank", (OVERVIEW, GRID), "⏎", 1),
-    Action("log", "l", "log", "The rank's whole log: follow, scroll, search", (OVERVIEW, RANK, GRID), footer=2),
+    Action("open", "enter", "details", "Facts, phases and events of the selected rank", ALL_RANKS, "⏎", 1),
+    Action("log", "l", "log", "The rank's whole log: follow, scroll, search", (*ALL_RANKS, RANK), footer=2),
     Action("shell", "s", "shell", "A shell in the rank's working directory and environment",
-           (OVERVIEW, RANK, LOG, GRID), footer=3),
+           ONE_RUN, footer=3),
     Action("shell_window", "S", "shell window", "The same shell in a new window of tmux, beside this one",
-           (OVERVIEW, RANK, LOG, GRID), footer=10),
-    Action("extend", "e", "extend", "Hold a failed rank for longer", (OVERVIEW, RANK, LOG, GRID), footer=4),
-    Action("release", "x", "release", "End the hold of a failed rank now", (OVERVIEW, RANK, LOG, GRID), footer=5),
+           ONE_RUN, footer=10),
+    Action("extend", "e", "extend", "Hold a failed rank for longer", ONE_RUN, footer=4),
+    Action("release", "x", "release", "End the hold of a failed rank now", ONE_RUN, footer=5),
     Action("why", "w", "why", "Go to the rank that failed first, else to the one that stands out most", (OVERVIEW,),
            footer=7),
     Action("grid", "o", "grid", "A cell for each rank: thousands at one glance", (OVERVIEW,), footer=9),
+    Action("timeline", "t", "timeline", "Phases of all ranks over time: who was where when", (OVERVIEW, GRID),
+           footer=9),
     Action("lens_next", "full_stop,greater_than_sign", "colour", "Colour cells by the next fact: phase, GPU load…",
            (GRID,), ".", 6),
     Action("lens_previous", "comma,less_than_sign", "colour back", "Colour cells by the fact before it", (GRID,), ","),
@@ -78,7 +88,7 @@ ACTIONS = (
     Action("sort_previous", "comma,less_than_sign", "sort back", "Sort by the column before it", (OVERVIEW,), ","),
     Action("reverse", "r", "reverse", "Turn the order around", (OVERVIEW,)),
     Action("commands", "y", "commands", "The same for scripts: commands that release, extend or open a shell",
-           (OVERVIEW, RANK, LOG, GRID)),
+           ONE_RUN),
     Action("problems", "p", "problems", "Stalls, stragglers, losses and GPUs that are not well, unreadable files",
            (OVERVIEW,)),
     Action("hosts", "H", "hosts", "How each host is reached: connected, lagging, lost, and why", (OVERVIEW,)),
@@ -94,6 +104,21 @@ ACTIONS = (
     Action("last", "G,end", "last", "The last row", (TABLE,), "G", palette=False),
     Action("page_down", "pagedown,ctrl+f,ctrl+d", "page down", "A page down", (TABLE,), "PgDn", palette=False),
     Action("page_up", "pageup,ctrl+b,ctrl+u", "page up", "A page up", (TABLE,), "PgUp", palette=False),
+    # The timeline
+    Action("time_forward", "right", "later", "A column later", (LANES,), "→", palette=False),
+    Action("time_back", "left,h", "earlier", "A column earlier", (LANES,), "← h", palette=False),
+    Action("time_next", "right_curly_bracket", "next phase", "To where the rank's next phase is", (LANES,), "}", 11),
+    Action("time_previous", "left_curly_bracket", "phase before", "To where the rank's phase began", (LANES,), "{"),
+    Action("zoom_in", "plus,equals_sign", "zoom in", "Half the time on screen, around the cursor", (LANES,), "+", 9),
+    Action("zoom_out", "minus", "zoom out", "Twice the time on screen", (LANES,), "-", 10),
+    Action("zoom_all", "0", "all", "The whole run on screen", (LANES,), "0", 12),
+    Action("lane_down", "j,down", "down", "The rank below", (LANES,), "j ↓", palette=False),
+    Action("lane_up", "k,up", "up", "The rank above", (LANES,), "k ↑", palette=False),
+    Action("lane_first", "g,home", "first", "The first rank's lane", (LANES,), "g", palette=False),
+    Action("lane_last", "G,end", "last", "The last rank's lane", (LANES,), "G", palette=False),
+    Action("lane_page_down", "pagedown,ctrl+f,ctrl+d", "page down", "A page of lanes down", (LANES,), "PgDn",
+           palette=False),
+    Action("lane_page_up", "pageup,ctrl+b,ctrl+u", "page up", "A page of lanes up", (LANES,), "PgUp", palette=False),
     # The cells of the grid
     Action("cell_left", "left,h", "left", "The cell at the left", (CELLS,), "← h", palette=False),
     Action("cell_right", "right", "right", "The cell at the right", (CELLS,), "→", palette=False),
@@ -125,7 +150,7 @@ ACTIONS = (
     Action("help", "question_mark,f1", "help", "Keys, states and words", (APP,), "?", 90),
     Action("palette", "colon", "commands", "Find an action by its name (also ctrl+p)", (APP,), ":", palette=False),
     Action("toggle_theme", "T", "theme", "Light or dark", (APP,)),
-    Action("back", "escape", "back", "One step back", (RANK, LOG, GRID), "esc", 80, palette=False),
+    Action("back", "escape", "back", "One step back", (RANK, LOG, GRID, TIMELINE), "esc", 80, palette=False),
     Action("quit", "q,ctrl+c", "quit", "Leave; the run goes on (only a demo stops its workers)", (APP,),
            footer=91),
 )  # fmt: skip

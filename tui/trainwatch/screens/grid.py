@@ -96,6 +96,12 @@ class GridScreen(RunScreen):
         self._lens = lenses.LENSES[(at + by) % len(lenses.LENSES)]
         self.run_changed()
 
+    def action_timeline(self) -> None:
+        """Phases over time."""
+        from trainwatch.screens.timeline import TimelineScreen
+
+        self.app.push_screen(TimelineScreen(self.feed, self.key))
+
     @on(RankGrid.Opened)
     def action_open(self) -> None:
         """The selected rank's details."""

@@ -262,6 +262,12 @@ class Overview(RunScreen):
 
         self.app.push_screen(GridScreen(self.feed, self.key))
 
+    def action_timeline(self) -> None:
+        """Phases over time."""
+        from trainwatch.screens.timeline import TimelineScreen
+
+        self.app.push_screen(TimelineScreen(self.feed, self.key))
+
     def action_hosts(self) -> None:
         """How each host is reached."""
         from trainwatch.screens.hosts import Hosts
