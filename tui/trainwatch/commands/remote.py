@@ -19,6 +19,7 @@ from trainwatch.sources.merged import MergedSource
 from trainwatch.targets import Named
 from trainwatch_launcher.reader.changes import AttemptKey, Unreadable
 from trainwatch_launcher.reader.runs import TargetError
+from trainwatch_launcher.rundir.gpus import Metrics
 
 T = TypeVar("T")
 
@@ -59,6 +60,18 @@ class RemoteRun:
     def request(self, key: AttemptKey, command: str, seconds: float | None = None, signal: str | None = None) -> str:
         """Ask an attempt's launcher for something; returns the request's id. Raises SourceError."""
         return self._do(lambda: self._source.request(key, command, seconds=seconds, signal=signal))
+
+    def log_size(self, key: AttemptKey) -> int:
+        """Bytes in an attempt's output.log now. Raises SourceError."""
+        return self._do(lambda: self._source.log_size(key))
+
+    def read_log(self, key: AttemptKey, offset: int, length: int) -> bytes:
+        """Bytes of an attempt's output.log; fewer at its end. Raises SourceError."""
+        return self._do(lambda: self._source.read_log(key, offset, length))
+
+    def read_metrics(self, key: AttemptKey, most: int) -> Sequence[Metrics]:
+        """The newest lines of an attempt's history, `most` bytes of them at most, by time. Raises SourceError."""
+        return self._do(lambda: self._source.read_metrics(key, most))
 
     def withdraw(self, key: AttemptKey, request: str) -> bool:
         """Take a request back that nobody has answered; False when it was taken already. Raises SourceError."""

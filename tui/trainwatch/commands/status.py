@@ -10,6 +10,7 @@ import sys
 import time
 from typing import Any
 
+from trainwatch.commands.arguments import price
 from trainwatch.commands.targets import Followed, run_directory
 from trainwatch.model import bill, text
 from trainwatch.model.failure import Failure
@@ -54,7 +55,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("target", metavar="TARGET", nargs="?",
                         help="a run directory, or a directory of runs (default $TRAINWATCH_ROOT, else ./runs)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--gpu-price", metavar="PRICE", type=_price,
+    parser.add_argument("--gpu-price", metavar="PRICE", type=price,
                         help="what an hour of one GPU costs: GPU-hours are told in money too")
     options = parser.parse_args(argv)
     followed = Followed(run_directory(options.target).path)
@@ -63,20 +64,10 @@ def main(argv: list[str]) -> int:
     if options.json:
         print(json.dumps(_finite(as_json(followed.run, whole, now, options.gpu_price)), indent=2, allow_nan=False))
     else:
-        price = options.gpu_price
-        print("\n".join(as_table(followed.run, whole, now, _colours_wanted(), _columns(), price)))
+        paid = options.gpu_price
+        print("\n".join(as_table(followed.run, whole, now, _colours_wanted(), _columns(), paid)))
     hidden = [problem for problem in followed.run.problems if problem.key is None]  # a rank's directory, or the run's
     return 1 if whole.bad or whole.unread or hidden else 0
-
-
-def _price(written: str) -> float:
-    try:
-        price = float(written)
-    except ValueError:
-        price = -1.0
-    if not 0 <= price < 1e9:
-        raise argparse.ArgumentTypeError(f"must be a number from 0 up, like 2.5, not {written!r}")
-    return price
 
 
 def as_json(run: Run, whole: Summary, now: float, price: float | None = None) -> dict[str, Any]:

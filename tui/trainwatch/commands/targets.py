@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,11 +12,14 @@ from trainwatch.model.state import EMPTY, Run, apply
 from trainwatch.sources import shells
 from trainwatch.sources.base import ShellPlan, SourceError
 from trainwatch.targets import Directory, Named, parse
+from trainwatch_launcher.reader import log, metrics
+from trainwatch_launcher.reader.attempt import log_path
 from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.reader.directory import Reader
 from trainwatch_launcher.reader.requests import RequestError, withdraw_request, write_request
 from trainwatch_launcher.reader.runs import SHARING, Target, TargetError, find_runs, locate
 from trainwatch_launcher.rundir import paths
+from trainwatch_launcher.rundir.gpus import Metrics
 
 if TYPE_CHECKING:
     from trainwatch.commands.remote import RemoteRun
@@ -118,6 +122,36 @@ class Followed:
             return write_request(self.run.attempts[key].directory, command, seconds)
         except RequestError as error:
             raise SourceError(str(error)) from None
+
+    def log_size(self, key: AttemptKey) -> int:
+        """Bytes in an attempt's output.log now. Raises SourceError."""
+        if self._remote is not None:
+            return self._remote.log_size(key)
+        path = log_path(self.run.attempts[key].directory)
+        try:
+            return log.size(path)
+        except OSError as error:
+            raise SourceError(f"cannot read {path}: {error.strerror or error}") from None
+
+    def read_log(self, key: AttemptKey, offset: int, length: int) -> bytes:
+        """Bytes of an attempt's output.log; fewer at its end. Raises SourceError."""
+        if self._remote is not None:
+            return self._remote.read_log(key, offset, length)
+        path = log_path(self.run.attempts[key].directory)
+        try:
+            return log.read(path, offset, length)
+        except OSError as error:
+            raise SourceError(f"cannot read {path}: {error.strerror or error}") from None
+
+    def read_metrics(self, key: AttemptKey, most: int) -> Sequence[Metrics]:
+        """The newest lines of an attempt's history, `most` bytes of them at most, by time. Raises SourceError."""
+        if self._remote is not None:
+            return self._remote.read_metrics(key, most)
+        directory = self.run.attempts[key].directory
+        try:
+            return metrics.records(metrics.tail(directory, most))
+        except OSError as error:
+            raise SourceError(f"cannot read the history in {directory}: {error.strerror or error}") from None
 
     def withdraw(self, key: AttemptKey, request: str) -> bool:
         """Take a request back that nobody has answered; False when it was taken already. Raises SourceError."""

@@ -60,6 +60,10 @@ class Writer:
         }  # fmt: skip
         self._events = [event("start", began, **facts)]
         self._events.append(event("phase", began, name="Start", offset=0, source="launcher"))
+        if plan.gpus:
+            rows = gpu_rows(plan, place.rank, moment(plan, place.rank, 0.0))
+            known = [{name: row[name] for name in ("index", "uuid", "name", "memory_total")} for row in rows]
+            self._events.append(event("gpus", began, gpus=known, driver="550.54.15", cuda="12.4"))
 
     def advance(self, until: float) -> None:
         """Write all that happened up to `until` seconds after the run's start."""
@@ -157,7 +161,8 @@ class Writer:
             event("hold", when, until=until, seconds=self.plan.hold, code=code),
         ]  # fmt: skip
         number = code - 128 if code > 128 else None
-        self._set(exited=when, exit_code=code, exit_signal=number, reason=reason, hold_until=until, gpus=[])
+        self._set(exited=when, exit_code=code, exit_signal=number, reason=reason, hold_until=until)
+        self._set(gpus=[{**row, "util": 0, "power": 95.0} for row in self.status.extra.get("gpus", [])])
 
     def _count(self, when: float) -> None:
         """A second more on the bill."""

@@ -1,0 +1,96 @@
+"""The report: what a person finds in it, and that nothing of a run acts in it."""
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from builders import NOW, RunBuilder, crashed_run
+from trainwatch.cli import main
+from trainwatch.report.drawing import MOST_POINTS, thinned
+
+HOSTILE = '<script>alert(1)</script><img src=x onerror="x">&"\x1b[31m\x00\u202e'
+
+
+def report(run, tmp_path, *options: str) -> str:
+    path = tmp_path / "page.html"
+    assert main(["report", str(run), "-o", str(path), *options]) == 0
+    return path.read_text(encoding="utf-8")
+
+
+class Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[str] = set()
+        self.attributes: set[str] = set()
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+
+def test_who_failed_first_stands_at_the_top_with_its_log(tmp_path):
+    crashed_run(tmp_path / "run")
+    page = report(tmp_path / "run", tmp_path)
+    assert "rank 2" in page.split("Failed first")[1][:200]
+    assert "ValueError: loss is nan" in page
+    assert "End of the log of rank 2" in page
+
+
+def test_phases_have_their_spread_and_their_cost(tmp_path):
+    run = tmp_path / "run"
+    assert main(["simulate", str(run), "--ranks=4", "--age=120", "--once"]) == 0
+    page = report(run, tmp_path, "--gpu-price=2")
+    row = re.search(r"<td>Load dataset</td>(.*?)</tr>", page).group(1)
+    cells = re.findall(r"<td>(.*?)</td>", row)
+    assert cells[0] == "4"
+    assert float(cells[-2]) == pytest.approx(4 * 9 / 3600, abs=0.01), "GPU-hours"
+    assert cells[-1] == "0 %"
+    assert "GPU-hours" in page
+    assert "at 2 an hour" in page
+    assert "simulated" in page
+    assert page.count("<polyline") >= 4 * 4
+
+
+def test_nothing_that_a_run_says_becomes_markup(tmp_path):
+    run = RunBuilder(tmp_path / "run", run_id=HOSTILE, world_size=1)
+    rank = run.rank(0, host=HOSTILE).start(argv=(HOSTILE,)).phase(HOSTILE, NOW - 100)
+    rank.output(HOSTILE.encode() + b"\xff\n" * 3).fail(1, reason=HOSTILE)
+    page = report(tmp_path / "run", tmp_path)
+    tags = Tags()
+    tags.feed(page)
+    assert tags.seen.isdisjoint({"script", "img", "iframe", "link", "object", "a"})
+    assert not any(name.startswith("on") or name in ("href", "src") for name in tags.attributes)
+    assert "\x1b" not in page
+    assert "\x00" not in page
+    assert "\u202e" not in page
+    assert "default-src 'none'" in page
+
+
+def test_a_run_of_which_nothing_is_known_yet_has_a_page_too(tmp_path):
+    RunBuilder(tmp_path / "run", world_size=4)
+    assert "waiting" in report(tmp_path / "run", tmp_path)
+
+
+def test_thousands_of_ranks_stay_below_five_megabytes(tmp_path):
+    run = tmp_path / "run"
+    assert main(["simulate", str(run), "--ranks=512", "--age=130", "--once", "--lines=0", "--trouble=77:90:oom"]) == 0
+    assert len(report(run, tmp_path).encode()) < 5_000_000 * 512 / 4096
+
+
+def test_a_page_that_cannot_be_written_is_said(tmp_path, capsys):
+    crashed_run(tmp_path / "run")
+    assert main(["report", str(tmp_path / "run"), "-o", str(tmp_path / "none" / "page.html")]) == 1
+    assert "cannot write" in capsys.readouterr().err
+
+
+def test_thinning_a_line_keeps_its_spikes():
+    points = [(float(at), 1.0) for at in range(10_000)]
+    points[4321] = (4321.0, 99.0)
+    points[77] = (77.0, -5.0)
+    kept = thinned(points)
+    assert len(kept) <= MOST_POINTS + 2
+    assert points[4321] in kept
+    assert points[77] in kept
+    assert kept == sorted(kept)

@@ -1,0 +1,187 @@
+"""The report as a page: no script, no link, no request; all words of a run are escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from trainwatch.model import bill, rows, text
+from trainwatch.model.failure import Failure
+from trainwatch.model.progress import step_text
+from trainwatch.model.summary import Summary, summary
+from trainwatch.model.text import printable
+from trainwatch.model.timeline import Timeline, timeline
+from trainwatch.report import drawing
+from trainwatch.report.material import Excerpt, Material
+from trainwatch.report.style import STYLE
+from trainwatch_launcher.rundir.gpus import Metrics
+from trainwatch_launcher.version import __version__
+
+CHARTS = (
+    ("Loss", "loss", ""),
+    ("Step time", "ms_per_iter", "ms"),
+    ("Tokens per second", "tokens_per_s", "tok/s"),
+    ("GPU utilisation", "util", "%"),
+    ("GPU power", "power", "W"),
+    ("GPU temperature", "temperature", "°C"),
+)
+"""(title, name in metrics.jsonl, unit)."""
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+"""What a browser may do with the page: draw it."""
+LONGEST_LINE = 2000
+
+
+def page(material: Material, price: float | None = None) -> str:
+    """The whole page. `price`: of an hour of one GPU."""
+    whole = summary(material.run, material.now)
+    line = timeline(material.run, material.now)
+    title = said(whole.run_id or material.name)
+    simulated = material.run.info is not None and material.run.info.extra.get("simulated") is True
+    excerpts = [_excerpt(material, excerpt) for excerpt in material.excerpts]
+    body = [
+        f"<h1>{title}</h1>", _facts(material, whole, simulated), _cause(material, whole.first), _cost(material, price),
+        _timeline(line), _phases(material, line), _charts(material), *excerpts, _ranks(material), _problems(material),
+        f"<footer>trainwatch {__version__} · {text.moment(material.now)}</footer>",
+    ]  # fmt: skip
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" '
+        f'content="{POLICY}"><meta name="viewport" content="width=device-width"><title>{title} · trainwatch</title>'
+        f"<style>{STYLE}</style></head>\n<body>\n" + "\n".join(part for part in body if part) + "\n</body></html>\n"
+    )
+
+
+def said(written: object) -> str:
+    """Words of a run as HTML."""
+    return escape(printable(str(written)))
+
+
+def _facts(material: Material, whole: Summary, simulated: bool) -> str:
+    counts = ", ".join(f"{count} {state}" for state, count in whole.counts.items())
+    of = f" of {whole.world_size}" if whole.world_size else ""
+    info = material.run.info
+    pairs = [
+        ("state", f'<b class="s-{said(whole.state)}">{said(whole.state)}</b>'),
+        ("ranks", said(f"{whole.seen}{of} ({counts})")),
+        ("started", said(text.moment(whole.started)) if whole.started is not None else ""),
+        ("elapsed", said(text.duration(whole.elapsed))),
+        ("command", f"<code>{said(' '.join(info.command))}</code>" if info is not None and info.command else ""),
+        ("note", "this run is simulated: nothing was trained" if simulated else ""),
+    ]
+    return "<dl>" + "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in pairs if value) + "</dl>"
+
+
+def _cause(material: Material, failure: Failure | None) -> str:
+    if failure is None:
+        return ""
+    run = material.run
+    ended = "went silent" if failure.exit_code is None else f"exit {failure.exit_text}"
+    where = f" on {failure.host}" if failure.host else ""
+    phase = run.attempts[failure.key].status
+    during = f" in {phase.phase}" if phase is not None and phase.phase else ""
+    others = f"<p>{failure.others} more went wrong after it.</p>" if failure.others else ""
+    return (
+        f'<section class="cause"><h2>Failed first</h2><p><b>rank {said(failure.label)}{said(where)}</b>: '
+        f"{said(ended)}{said(during)}, {text.moment(failure.time)}</p>"
+        + (f"<pre>{said(failure.reason)}</pre>" if failure.reason else "")
+        + others
+        + "</section>"
+    )
+
+
+def _cost(material: Material, price: float | None) -> str:
+    hours = bill.gpu_hours(material.run)
+    if hours is None:
+        return ""
+    money = f"; at {price:g} an hour {hours.total * price:,.2f}, of it {hours.idle * price:,.2f} idle" if price else ""
+    return f"<section><h2>GPU time</h2><p>{said(bill.words(hours) + money)}</p></section>"
+
+
+def _timeline(line: Timeline) -> str:
+    drawn = drawing.lanes(line)
+    if not drawn:
+        return ""
+    legend = "".join(f'<span><i class="b{line.hue(s.name)}"></i>{said(s.name)}</span>' for s in line.spreads)
+    legend += '<span><i class="bhold"></i>held</span>'
+    return f'<section><h2>Timeline</h2><div class="legend">{legend}</div>{drawn}</section>'
+
+
+def _phases(material: Material, line: Timeline) -> str:
+    if not line.spreads:
+        return ""
+    found = []
+    for spread in line.spreads:
+        costs = [cost for cost in material.costs if cost.name == spread.name]
+        seconds = sum(cost.gpu_seconds for cost in costs)
+        known = [cost for cost in costs if cost.utilisation is not None and cost.gpu_seconds]
+        weight = sum(cost.gpu_seconds for cost in known)
+        util = sum((cost.utilisation or 0.0) * cost.gpu_seconds for cost in known) / weight if weight else None
+        out = f"{spread.still} in it" if spread.still else text.moment(spread.last_out, "%H:%M:%S")
+        entered = [text.moment(moment, "%H:%M:%S") for moment in (spread.first_in, spread.last_in)]
+        found.append((
+            spread.name, spread.ranks, *entered, out, text.duration(spread.median), text.duration(spread.longest),
+            ", ".join(spread.slowest), f"{seconds / 3600:,.2f}" if seconds else "",
+            "" if util is None else f"{util:.0f} %",
+        ))  # fmt: skip
+    heads = ("phase", "ranks", "first in", "last in", "last out", "typical", "longest", "slowest ranks", "GPU-hours",
+             "mean GPU load")  # fmt: skip
+    ranks = len([attempt for attempt in material.run.current() if not attempt.nested])
+    note = f"<p>GPU-hours and load are of {material.sampled} ranks, a sample.</p>" if material.sampled < ranks else ""
+    return f"<section><h2>Phases</h2>{_table(heads, found)}{note}</section>"
+
+
+def _table(heads: Sequence[str], found: Iterable[Sequence[object]]) -> str:
+    head = "".join(f"<th>{said(name)}</th>" for name in heads)
+    lines = "".join("<tr>" + "".join(f"<td>{said(cell)}</td>" for cell in row) + "</tr>" for row in found)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
+
+
+def _charts(material: Material) -> str:
+    parts = []
+    for title, name, unit in CHARTS:
+        lines = [drawing.Line(f"rank {material.run.label(key)}", [(m.time, value) for m in found
+                 if (value := _value(m, name)) is not None]) for key, found in material.histories.items()]  # fmt: skip
+        drawn = drawing.chart(lines, unit)
+        if drawn:
+            parts.append(f"<h3>{title}</h3>{drawn}")
+    if not parts:
+        return ""
+    legend = "".join(f'<span><i class="c{number % 8}"></i>rank {said(material.run.label(key))}</span>'
+                     for number, key in enumerate(material.histories))  # fmt: skip
+    return f'<section><h2>Charts</h2><div class="legend">{legend}</div>{"".join(parts)}</section>'
+
+
+def _value(line: Metrics, name: str) -> float | None:
+    """A value of the history: of the progress, or the mean over the GPUs."""
+    value = line.extra.get(name)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    means = [pair[0] for gpu in line.gpus() if (pair := gpu.pair(name)) is not None]
+    return sum(means) / len(means) if means else None
+
+
+def _excerpt(material: Material, excerpt: Excerpt) -> str:
+    label = said(material.run.label(excerpt.key))
+    if excerpt.problem:
+        return f"<section><h2>Log of rank {label}</h2><p>{said(excerpt.problem)}</p></section>"
+    if not excerpt.lines:
+        return ""
+    lines = "\n".join(said(line[:LONGEST_LINE]) for line in excerpt.lines)
+    return f"<section><h2>End of the log of rank {label}</h2><pre>{lines}</pre></section>"
+
+
+def _ranks(material: Material) -> str:
+    found = []
+    for row in rows.rows(material.run, material.now):
+        step = step_text(row.progress)
+        found.append((row.label, row.host, row.state, row.phase or "", text.duration(row.phase_age), step,
+                      row.exit_text, row.reason or row.last_line))  # fmt: skip
+    heads = ("rank", "host", "state", "phase", "for", "step", "exit", "why, or last line")
+    return f"<section><h2>Ranks</h2>{_table(heads, found)}</section>"
+
+
+def _problems(material: Material) -> str:
+    if not material.run.problems:
+        return ""
+    found = [(problem.path, problem.message) for problem in material.run.problems]
+    return f"<section><h2>What could not be read</h2>{_table(('path', 'why'), found)}</section>"
+
