@@ -19,6 +19,7 @@ needed=(
     "slurm-wlm : command -v slurmctld && command -v slurmd && command -v srun"
     "munge : command -v munged"
     "docker.io : command -v dockerd"
+    "chromium : command -v chromium"
     "python3-venv : $python -c 'import ensurepip'"
 )
 

@@ -19,7 +19,7 @@ from textual.screen import Screen
 from textual.theme import ThemeProvider
 from textual.widgets import Input
 
-from trainwatch import actions, theme
+from trainwatch import actions, browser, theme
 from trainwatch.following import Following
 from trainwatch.model.failure import first_failure
 from trainwatch.model.state import EMPTY, Run
@@ -200,6 +200,9 @@ class TrainwatchApp(App[int]):
             return
         from trainwatch.shell import open_shell, open_window
 
+        if browser.is_there() and not (wish.in_window and browser.shell_allowed()):
+            self.notify(browser.NO_SHELL, title="No shell", severity="warning", timeout=10, markup=False)
+            return
         if wish.in_window:
             self.run_worker(open_window(self, self.following, wish.key, os.environ), group="window")
             return
@@ -209,7 +212,7 @@ class TrainwatchApp(App[int]):
 
     async def on_copy(self, wish: wishes.Copy) -> None:
         """Copy a text, and say where it went."""
-        where = await copied(wish.text, dict(os.environ))
+        where = "" if browser.is_there() else await copied(wish.text, dict(os.environ))
         if not where:
             super().copy_to_clipboard(wish.text)
             where = "Sent to your terminal's clipboard. Some terminals do not allow that: then select and copy there."
@@ -314,17 +317,19 @@ def run_elsewhere(named: Named, keep_hold: bool = True) -> int:
     from trainwatch.opening import open_source
 
     async def app() -> TrainwatchApp:
-        return TrainwatchApp(await open_source(named, ask), keep_hold=keep_hold)
+        question = None if browser.is_there() else ask
+        return TrainwatchApp(await open_source(named, question), keep_hold=keep_hold)
 
     return _show(app)
 
 
 def _show(make: Callable[[], Awaitable[TrainwatchApp]]) -> int:
     """Run an app, made in its own event loop: what was opened for it lives there."""
-    if not all(stream is not None and stream.isatty() for stream in (sys.__stdin__, sys.__stderr__)):
+    has_terminal = all(stream is not None and stream.isatty() for stream in (sys.__stdin__, sys.__stderr__))
+    if not has_terminal and not browser.is_there():
         print("trainwatch: the screen needs a terminal; scripts use: trainwatch status TARGET", file=sys.stderr)
         return 2
-    if os.environ.get("TERM") == "dumb":
+    if os.environ.get("TERM") == "dumb" and has_terminal:
         print("trainwatch: TERM=dumb: this terminal cannot show the screen; use: trainwatch status TARGET",
               file=sys.stderr)  # fmt: skip
         return 2

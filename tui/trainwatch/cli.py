@@ -26,6 +26,7 @@ commands, each with its own --help:
   trainwatch hold TARGET --rank N --release      end or extend (--extend 2h) the hold of a failed worker
   trainwatch shell TARGET --rank N               a shell in the rank's directory and environment
   trainwatch report TARGET                       a run as one page of HTML, for a ticket
+  trainwatch serve TARGET                        the screen in a browser
   trainwatch inspect LOG...                      what any log says: newest step, loss, rates, phases
   trainwatch pack                                the launcher as one file, for workers without an installation
   trainwatch demo                                a real training on this machine that fails, to try all this on
@@ -42,6 +43,7 @@ COMMANDS = {
     "shell": "trainwatch.commands.shell",
     "inspect": "trainwatch.commands.inspect",
     "report": "trainwatch.commands.report",
+    "serve": "trainwatch.commands.serve",
     "pack": "trainwatch.commands.pack",
     "demo": "trainwatch.demo.command",
     "simulate": "trainwatch.simulation.command",
