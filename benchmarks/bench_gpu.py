@@ -84,6 +84,32 @@ def sample(environ: Mapping[str, str]) -> tuple[list[dict[str, Any]], float, flo
     return rows, asked / took, listened / took, memory
 
 
+def whole(environ: Mapping[str, str], place: Path) -> list[list[str]]:
+    """Rows for a launcher with all that it does beside a silent command, and for its process that asks."""
+    main = ROOT / "launcher" / "trainwatch_launcher" / "__main__.py"
+    options = ["--run-dir", str(place / "run"), "--quiet"]
+    argv = [sys.executable, "-I", "-X", "utf8", str(main), *options, "--", "sleep", "600"]
+    with subprocess.Popen(argv, env=dict(environ)) as launcher:
+        probe = 0
+        while not probe:
+            time.sleep(0.5)
+            children = Path(f"/proc/{launcher.pid}/task").glob("*/children")
+            pids = " ".join(file.read_text() for file in children).split()
+            probe = next((int(pid) for pid in pids if b"gpu.probe" in Path(f"/proc/{pid}/cmdline").read_bytes()), 0)
+        time.sleep(6.0)
+        before, begin = (cpu_of(launcher.pid), cpu_of(probe)), time.monotonic()
+        time.sleep(SECONDS)
+        took = time.monotonic() - begin
+        own, asking = ((cpu_of(pid) - was) / took for pid, was in zip((launcher.pid, probe), before, strict=True))
+        rows = [
+            ["the launcher", f"{own:.2%} of a core", "1 % with its process", f"{memory_of(launcher.pid):.1f} MiB",
+             "16 MiB"],
+            ["its process that asks", f"{asking:.2%} of a core", "", f"{memory_of(probe):.1f} MiB", ""],
+        ]
+        launcher.terminate()
+    return rows
+
+
 def nvitop(environ: Mapping[str, str]) -> dict[str, Any] | None:
     """What nvitop reads of the same GPUs and the CPU seconds of one round; None when there is none."""
     python = os.environ.get("TRAINWATCH_BENCH_NVITOP")
@@ -120,11 +146,14 @@ def main() -> int:
         environ = stub.environment()
         ours, asking, listening, memory = sample(environ)
         theirs = nvitop(environ)
+        launcher = whole(environ, Path(place))
     rows = [["ours, the process that asks", f"{asking:.2%} of a core", "0.5 %", f"{memory:.1f} MiB"],
             ["ours, the launcher that listens", f"{listening:.2%} of a core", "(of the same 0.5 %)", ""]]
     if theirs is not None:
         rows.append(["nvitop, fewer numbers", f"{theirs['cpu']:.2%} of a core", "", ""])
     table(f"Sampling {GPUS} GPUs once a second for {SECONDS:.0f} s", ["what", "CPU", "bar", "peak memory"], rows)
+    head = ["what", "CPU", "bar", "peak memory", "bar"]
+    table(f"A whole launcher with {GPUS} GPUs and a silent command", head, launcher)
     return 0 if theirs is None or compare(ours, theirs["rows"]) else 1
 
 

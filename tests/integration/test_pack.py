@@ -1,6 +1,7 @@
 """The packed file: one file that any worker's Python runs, whatever that worker's environment is like."""
 from __future__ import annotations
 
+import ast
 import contextlib
 import json
 import os
@@ -18,6 +19,7 @@ from support.pythons import every_python, installed
 from support.users import NOBODY
 from trainwatch import packing
 from trainwatch.cli import main as trainwatch
+from trainwatch.slimming import slim
 from trainwatch_launcher.rundir import paths
 from trainwatch_launcher.version import __version__
 
@@ -71,6 +73,26 @@ def test_it_holds_the_launcher_s_sources_and_little_else(packed):
     assert names == sorted(names)
     assert all(name.endswith(".py") for name in names)
     assert all(name.startswith("trainwatch_launcher/") for name in names if name not in ("__main__.py", "pynvml.py"))
+
+
+def test_what_is_packed_is_the_same_program_line_for_line():
+    for name, source in packing.sources().items():
+        slimmed = slim(source)
+        assert shape(slimmed) == shape(source), name
+        assert slimmed.count(b"\n") == source.count(b"\n")
+    head = b'#!/bin/sh\n"""Doc."""\nfrom __future__ import annotations\n'
+    tricky = head + b'x = "#"  # why\ndef f():\n    """Says\n\n    it."""\n'
+    assert slim(tricky) == b'#!/bin/sh\n""\nfrom __future__ import annotations\nx = "#"\ndef f():\n    ""\n\n\n'
+
+
+def shape(source):
+    """A program without what strings that are statements say: what stands where, and all values."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            node.value = ast.Constant("")
+    lines = [(type(node).__name__, node.lineno) for node in ast.walk(tree) if isinstance(node, ast.stmt)]
+    return lines, ast.dump(tree)
 
 
 def test_it_stays_small(packed, monkeypatch):

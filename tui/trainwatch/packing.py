@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import trainwatch_launcher
+from trainwatch.slimming import slim
 from trainwatch_launcher.version import __version__
 
 DEFAULT_NAME = "trainwatch-launch.pyz"
 ENTRY = "__main__.py"
 BINDING = "nvidia-ml-py"
-"""The distribution that asks NVIDIA's driver; its one module is packed too when it is installed here."""
+"""The distribution that asks NVIDIA's driver; its one module is packed too when it is installed here, as it is."""
+BINDING_FILE = "pynvml.py"
 EPOCH = (1980, 1, 1, 0, 0, 0)
 """The oldest time that a zip archive can give its members."""
 READABLE = 0o100644
@@ -90,6 +92,7 @@ def pack_bytes() -> bytes:
     file.write((HEAD % __version__).encode("ascii"))
     with zipfile.ZipFile(file, "a") as archive:
         for name, data in sorted(sources().items()):
+            data = data if name == BINDING_FILE else slim(data)
             # The entry is what cleans the path, and inflating it would import zlib before that is done.
             _add(archive, name, data, zipfile.ZIP_STORED if name == ENTRY else zipfile.ZIP_DEFLATED)
     return file.getvalue()

@@ -98,6 +98,20 @@ def test_an_xid_is_a_warning_and_the_process_that_reads_ends_with_a_killed_launc
     wait_until(lambda: not Path(f"/proc/{status.pid}").exists(), what="the end of the command")
 
 
+def test_the_process_that_reads_gpus_is_none_that_the_command_left_behind(launch, stub):
+    launched = launch.start("sh", "-c", "sleep 600 & read -r line; exit 3", options=[*SOON, "--hold=600"], stdin=-1,
+                            env=stub.environment())
+    launched.wait_for_event("gpus")
+    before = probes(launched)
+    launched.process.stdin.write(b"go\n")
+    launched.process.stdin.flush()
+    left = launched.wait_for_event("warning")
+    assert (left.text("kind"), left.text("message").partition(" ")[0], len(left.extra["pids"])) == (
+        "left-behind", "sleep", 1)
+    launched.wait_for_event("hold")
+    assert before == probes(launched) != []
+
+
 def test_a_driver_that_hangs_holds_neither_the_command_nor_its_end(launch, stub):
     stub.steer("hang nvmlDeviceGetUtilizationRates * 60")
     launched = launch.start("sh", "-c", "read -r line; echo done; exit 4", options=SOON, stdin=-1,
