@@ -152,9 +152,9 @@ def _charts(material: Material) -> str:
 
 def _value(line: Metrics, name: str) -> float | None:
     """A value of the history: of the progress, or the mean over the GPUs."""
-    value = line.extra.get(name)
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
+    value = line.progress().get(name)
+    if value is not None:
+        return value
     means = [pair[0] for gpu in line.gpus() if (pair := gpu.pair(name)) is not None]
     return sum(means) / len(means) if means else None
 

@@ -127,12 +127,12 @@ class Writer:
              "power": [now.power, now.power + 30], "temperature": [float(now.temperature)] * 2}
             for row in gpu_rows(self.plan, self.place.rank, now)
         ]  # fmt: skip
-        facts: dict[str, Any] = {"gpus": gpus}
-        if now.step:
-            facts.update(step=now.step, ms_per_iter=self.status.ms_per_iter, tokens_per_s=self.status.tokens_per_s)
-            if not math.isnan(now.loss):
-                facts["loss"] = round(now.loss, 4)
-        return facts
+        if not now.step:
+            return {"gpus": gpus}
+        known = {"step": now.step, "ms_per_iter": self.status.ms_per_iter, "tokens_per_s": self.status.tokens_per_s}
+        if not math.isnan(now.loss):
+            known["loss"] = round(now.loss, 4)
+        return {"gpus": gpus, "progress": known}
 
     def _fails(self, text: list[str], when: float) -> bool:
         """Whether the command ends in this second, by its own fault or because another one did."""
