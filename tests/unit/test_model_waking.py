@@ -7,6 +7,7 @@ from builders import NOW, RunBuilder, at
 from support.screens import app_on, screen_text, settle, wait_for
 from trainwatch.model.state import EMPTY, apply
 from trainwatch.model.waking import ANEW, CONNECT, GAP, Waking
+from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.reader.directory import Reader
 
 
@@ -98,7 +99,8 @@ async def test_the_screen_calls_nobody_silent_because_it_slept_itself(tmp_path):
         assert "1 running" in screen_text(pilot)
         at(run, 0).set(time=NOW + 600)
         app._source.look()
-        await settle(pilot)
+        await wait_for(pilot, lambda: app.run_state.attempts[AttemptKey(0)].status.time == NOW + 600)
+        assert app.following.now() == NOW + 600
         app._tick()
         await pilot.pause()
         assert "1 running" in screen_text(pilot)
