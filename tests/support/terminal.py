@@ -62,7 +62,7 @@ class Terminal:
 
     def type(self, text: str) -> None:
         """Type text as it is."""
-        self.tmux("send-keys", "-l", text)
+        self.tmux("send-keys", "-l", "--", text)
 
     def resize(self, columns: int, lines: int) -> None:
         """Give the terminal another size."""

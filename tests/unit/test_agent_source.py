@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -17,6 +18,7 @@ from builders import NOW, RunBuilder, at, crashed_run
 from support.following import following
 from support.launching import ROOT
 from support.pythons import every_python
+from support.users import NOBODY, unprivileged_directory
 from support.waiting import wait_until
 from trainwatch.link import CONNECTED, LAGGING, LOST, RECONNECTING
 from trainwatch.sources import agent_source, boot
@@ -211,6 +213,118 @@ async def test_of_a_root_the_newest_run_is_meant(tmp_path):
     async with following(AgentSource(ExecWay("there"), str(tmp_path), python=sys.executable)) as follower:
         await follower.until(ready)
         assert follower.source.link.directory == str(tmp_path / "new")
+
+
+class CutChannel:
+    """A channel that ends after so many bytes of what the other side says."""
+
+    def __init__(self, inner, left):
+        self._inner, self._left = inner, left
+
+    async def read(self):
+        data = (await self._inner.read())[: self._left] if self._left else b""
+        self._left -= len(data)
+        return data
+
+    async def write(self, data):
+        await self._inner.write(data)
+
+    async def ended(self):
+        return await self._inner.ended()
+
+    async def close(self):
+        await self._inner.close()
+
+
+async def test_an_agents_output_that_is_cut_anywhere_is_asked_for_again_and_nothing_comes_twice(tmp_path, monkeypatch):
+    monkeypatch.setattr(agent_source, "BACK_OFF", (0.01, 0.02))
+    monkeypatch.setattr(agent_source, "FIRST_BEATS", ())
+    monkeypatch.setattr(agent_source, "BEAT", 0.02)
+    run = RunBuilder(tmp_path / "run")
+    for number in range(40):
+        run.rank(number % 4).event("warning", NOW, number=number, message=os.urandom(20).hex())
+    # within the preamble, the greeting, the first answers, and again and again within the changes
+    cuts = [1, 9, 30, 90, 200, *range(300, 2600, 170)]
+    waiting = list(cuts)
+
+    class Cut(ExecWay):
+        async def open(self, argv):
+            channel = await ExecWay.open(self, argv)
+            return CutChannel(channel, waiting.pop(0)) if waiting else channel
+
+    source = AgentSource(Cut("there"), str(run.directory), python=sys.executable)
+    async with following(source) as follower:
+        await follower.until(lambda f: not waiting and ready(f), 120)
+        numbers = [one.extra["number"] for rank in range(4) for one in follower.events(AttemptKey(rank))]
+        assert numbers == [number for rank in range(4) for number in range(rank, 40, 4)]
+        reasons = {links[0].reason for links in follower.links if links[0].state == LOST}
+        assert reasons
+        assert all(reason and "\n" not in reason for reason in reasons)
+
+
+@pytest.mark.parametrize("python", ["/no/such/python3", "no-such-python3"])
+async def test_a_host_without_a_python_is_told_what_to_do(tmp_path, python):
+    run = crashed_run(tmp_path / "run")
+    async with following(AgentSource(ExecWay("there"), str(run.directory), python=python)) as follower:
+        with pytest.raises(SourceError, match=r"there: it has no Python 3\.8 or newer; name one"):
+            await follower.until(ready)
+        assert follower.source.link.retry_at is None
+
+
+async def test_a_run_that_the_hosts_user_may_not_read_says_so(tmp_path):
+    with unprivileged_directory() as directory:
+        run = crashed_run(directory / "run")
+        run.directory.chmod(0)
+        try:
+            async with following(as_nobody(run)) as follower:
+                with pytest.raises(SourceError, match=r"there: .*run.*[Pp]ermission"):
+                    await follower.until(ready)
+        finally:
+            run.directory.chmod(0o700)
+
+
+async def test_a_request_that_the_hosts_user_may_not_make_says_whom_to_ask(tmp_path):
+    with unprivileged_directory() as directory:
+        run = crashed_run(directory / "run")
+        control = at(run, 2).directory / paths.CONTROL
+        control.chmod(0o500)
+        async with following(as_nobody(run)) as follower:
+            await follower.until(ready)
+            with pytest.raises(SourceError, match=r"no permission to write in .*; ask as the user that started"):
+                await follower.source.request(AttemptKey(2), "release")
+        assert list(control.iterdir()) == []
+
+
+def as_nobody(run):
+    """The run read by an agent for whom permissions count."""
+    drop = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"] if os.getuid() == 0 else []
+    return AgentSource(ExecWay("there", drop), str(run.directory))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+async def test_a_request_that_finds_the_disk_full_says_so_and_leaves_nothing(tmp_path):
+    place = tmp_path / "disk"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(place)], check=True)
+    try:
+        run = crashed_run(place / "run")
+        control = at(run, 2).directory / paths.CONTROL
+        async with following(source_of(run)) as follower:
+            await follower.until(ready)
+            with contextlib.suppress(OSError), (place / "filler").open("wb", buffering=0) as filler:
+                while True:
+                    filler.write(bytes(4096))
+            with pytest.raises(SourceError, match=f"no space left for {control}; free some and ask again"):
+                await follower.source.request(AttemptKey(2), "release")
+            assert list(control.iterdir()) == []
+            (place / "filler").unlink()
+            identity = await follower.source.request(AttemptKey(2), "release")
+            assert (control / f"{identity}.json").exists()
+            assert await follower.source.withdraw(AttemptKey(2), identity)
+            assert list(control.iterdir()) == []
+            assert not await follower.source.withdraw(AttemptKey(2), identity)
+    finally:
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
 class FarChannel:

@@ -169,7 +169,9 @@ async def test_a_worker_that_does_not_answer_is_said(tmp_path):
         await settle(pilot)
         await press(pilot, "x", "y")
         await wait_for(pilot, lambda: app._source.requests)
-        now[0] += 11
+        for _ in range(6):
+            now[0] += 2
+            app.following.answers()
         app._source.look()
         await wait_for(
             pilot, lambda: "Rank 2: no answer to release after 10 s. The request is taken back." in notes(pilot))

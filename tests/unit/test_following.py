@@ -60,14 +60,18 @@ async def test_a_hold_that_cannot_be_kept_is_told_once(tmp_path, monkeypatch):
                 await until(lambda number=number: following.run.attempts[KEY].answer(f"request-{number}"))
                 said = [answer.said for answer in following.answers()]
                 assert said == (["The hold of rank 2 is not kept: it says: the hold is over"] if number == 0 else [])
-                now[0] += 16
+                for _ in range(8):
+                    now[0] += 2
+                    following.now()
 
 
 async def test_a_launcher_that_does_not_answer_finds_no_pile_of_requests_later(tmp_path, monkeypatch):
     async with followed(tmp_path, monkeypatch) as (following, source, now):
         with following.shell_open(KEY):
             await until(lambda: source.requests)
-            now[0] += 11
+            for _ in range(6):
+                now[0] += 2
+                following.now()
             found = []
             await until(lambda: found.extend(following.answers()) or found)
             assert "is not kept: no answer to extend after 10 s. The request is taken back." in found[0].said

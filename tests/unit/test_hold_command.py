@@ -1,6 +1,7 @@
 """`trainwatch hold` and `trainwatch shell`: who is asked, what comes back, and the exit codes."""
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -77,12 +78,13 @@ def test_all_holds_are_released_and_each_says_what_it_exits_with(tmp_path, capsy
 
 def test_collateral_is_released_and_the_rank_that_failed_first_is_left_alone(tmp_path, capsys):
     run = held_run(tmp_path)
-    workers = {rank: Worker(run, rank) for rank in (0, 2, 3)}
+    for rank in (0, 3):
+        Worker(run, rank)
     code, out, err = run_cli(capsys, "hold", run.directory, "--collateral", "--release")
     assert (code, err) == (0, "trainwatch: rank 2 is left alone: it failed first\n")
     assert sorted(out.splitlines()) == [
         "rank 0: released; it exits with 143 SIGTERM", "rank 3: released; it exits with 137 SIGKILL"]
-    assert workers[2].asked == []
+    assert list((at(run, 2).directory / paths.CONTROL).iterdir()) == []
 
 
 def test_a_run_with_nothing_but_its_first_failure_held_has_no_collateral(tmp_path, capsys):
@@ -202,6 +204,19 @@ def test_a_command_runs_beside_the_rank_with_its_own_exit_code(tmp_path):
     done = shell(run.directory, "--rank", "1", "--", "sh", "-c", script, "--", "x")
     assert (done.returncode, done.stdout) == (7, f"{tmp_path}\n1 -- -- x\n")
     assert done.stderr.startswith("trainwatch: rank 1 · ")
+
+
+def test_a_shell_that_cannot_start_is_not_silent(tmp_path):
+    broken = tmp_path / "broken-shell"
+    broken.write_text("#!/bin/sh\nexit 9\n")
+    broken.chmod(0o755)
+    run = RunBuilder(tmp_path / "run")
+    run.rank(0, host=socket.gethostname(), time=time.time() + 3600).start(cwd=str(tmp_path))
+    command = [sys.executable, "-m", "trainwatch", "shell", str(run.directory)]
+    env = {**os.environ, "SHELL": str(broken)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+    assert done.returncode == 9
+    assert "broken-shell ended at once, with exit code 9" in done.stderr
 
 
 def test_a_path_to_a_rank_says_which(tmp_path):

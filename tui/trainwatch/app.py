@@ -152,6 +152,8 @@ class TrainwatchApp(App[int]):
         self._told_trouble = trouble
 
     def _tick(self) -> None:
+        if self.following is not None:
+            self.following.now()  # whatever is seen: it must know when we did not run
         for screen in self._seen():
             screen.tick()
         self._place_messages()

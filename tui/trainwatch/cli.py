@@ -29,6 +29,7 @@ commands, each with its own --help:
   trainwatch serve TARGET                        the screen in a browser
   trainwatch inspect LOG...                      what any log says: newest step, loss, rates, phases
   trainwatch pack                                the launcher as one file, for workers without an installation
+  trainwatch completion bash|zsh|fish            what makes your shell complete commands, options and names
   trainwatch demo                                a real training on this machine that fails, to try all this on
 
 examples:
@@ -47,7 +48,9 @@ COMMANDS = {
     "pack": "trainwatch.commands.pack",
     "demo": "trainwatch.demo.command",
     "simulate": "trainwatch.simulation.command",
+    "completion": "trainwatch.commands.completion",
 }
+"""Each command's module has `main(argv)`, and `parser()` for those who want to know its options."""
 NO_KEEP_HOLD = "do not extend a rank's hold while a shell is open beside it"
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -127,7 +130,7 @@ def _watch(argv: list[str]) -> int:
     from trainwatch.commands.targets import TargetError, find, is_remote, named
     from trainwatch.config import load
 
-    options = _parser().parse_args(argv)
+    options = parser().parse_args(argv)
     written = options.target
     keep_hold = not options.no_keep_hold and load().shell.keep_hold
     try:
@@ -159,7 +162,8 @@ def _watch_elsewhere(meant: Named, keep_hold: bool) -> int:
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """The command line of `trainwatch` when it is no command's."""
     from trainwatch_launcher.version import __version__
 
     parser = argparse.ArgumentParser(

@@ -13,6 +13,7 @@ from trainwatch.model.keeping import Keeping
 from trainwatch.model.rows import row_of
 from trainwatch.model.skew import OurClock
 from trainwatch.model.state import EMPTY, Run, apply
+from trainwatch.model.waking import Waking
 from trainwatch.sources.base import ShellPlan, Source, SourceError
 from trainwatch.widgets.log_loader import ReadError
 from trainwatch_launcher.reader.changes import AttemptKey
@@ -58,6 +59,7 @@ class Following:
         self._run = EMPTY
         self._written = EMPTY
         self._our_clock = OurClock()
+        self._waking = Waking()
         self._asked: dict[str, _Asked] = {}
         self._keeping = Keeping() if keep_hold else None
         self._kept_by: asyncio.Task[None] | None = None
@@ -77,8 +79,8 @@ class Following:
         return self._source.links
 
     def now(self) -> float:
-        """The reader's clock, in Unix seconds."""
-        return self._clock()
+        """The reader's clock, in Unix seconds. After we did not run it stands back until all has been read anew."""
+        return self._waking.now(self._clock(), self._run, lambda: all(link.up for link in self.links))
 
     def log(self, key: AttemptKey) -> _Log:
         """The bytes of an attempt's log."""
@@ -107,7 +109,7 @@ class Following:
     async def ask(self, key: AttemptKey, command: str, seconds: float | None) -> str:
         """Write a request, whose answer `answers` will give. Raises SourceError."""
         request = await self._source.request(key, command, seconds=seconds)
-        self._asked[request] = _Asked(key, command, self._clock() + ANSWER_WITHIN)
+        self._asked[request] = _Asked(key, command, self.now() + ANSWER_WITHIN)
         return request
 
     def answers(self) -> list[Answer]:
@@ -120,7 +122,7 @@ class Following:
             if event is not None:
                 result = event.text("result")
                 if not asked.quiet:
-                    found.append(_answer(self._run, asked, result, self._clock()))
+                    found.append(_answer(self._run, asked, result, self.now()))
                 else:
                     self._note_kept(asked.key, "" if result == "done" else f"it says: {result or 'nothing'}")
             elif asked.taking_back is not None and asked.taking_back.done():
@@ -130,7 +132,7 @@ class Following:
                 else:
                     found.append(Answer(f"Rank {label}: {said}", False))
             else:
-                if asked.taking_back is None and self._clock() > asked.deadline:
+                if asked.taking_back is None and self.now() > asked.deadline:
                     asked.taking_back = asyncio.create_task(self._take_back(asked.key, request))
                 continue
             del self._asked[request]
@@ -148,11 +150,11 @@ class Following:
 
         Gives whether there is a launcher that holds or may come to.
         """
-        row = holding.holder(self._run, key, self._clock())
+        row = holding.holder(self._run, key, self.now())
         if self._keeping is None or row is None or not (row.live or holding.may_hold(row)):
             yield False
             return
-        self._keeping.opened(key, self._clock())
+        self._keeping.opened(key, self.now())
         if self._kept_by is None or self._kept_by.done():
             self._kept_by = asyncio.create_task(self._keep(self._keeping))
         try:
@@ -163,10 +165,10 @@ class Following:
     async def _keep(self, keeping: Keeping) -> None:
         """Extend holds as they need it, until no shell is open."""
         while keeping.kept:
-            for key, seconds in keeping.due(self._run, self._clock()):
+            for key, seconds in keeping.due(self._run, self.now()):
                 try:
                     request = await self._source.request(key, "extend", seconds=seconds)
-                    self._asked[request] = _Asked(key, "extend", self._clock() + ANSWER_WITHIN, quiet=True)
+                    self._asked[request] = _Asked(key, "extend", self.now() + ANSWER_WITHIN, quiet=True)
                 except SourceError as error:
                     self._note_kept(key, str(error))
             await asyncio.sleep(KEEP_EVERY)
@@ -189,7 +191,7 @@ class Following:
 
     async def shell(self, key: AttemptKey) -> ShellPlan:
         """How to open a shell where an attempt runs, or ran, in its container. Raises SourceError."""
-        where, said = holding.stand_beside(self._run, key, self._clock())
+        where, said = holding.stand_beside(self._run, key, self.now())
         try:
             plan = await self._source.shell(where, label=self._run.label(where))
         except SourceError as error:

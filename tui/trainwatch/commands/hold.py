@@ -35,7 +35,7 @@ LOOK_EVERY = 0.1
 
 def main(argv: list[str]) -> int:
     """Run the command; returns its exit code. Raises TargetError."""
-    options = _parser().parse_args(argv)
+    options = parser().parse_args(argv)
     target = run_directory(options.target)
     followed = Followed(target.path)
     now = time.time()
@@ -72,7 +72,8 @@ def _all_held(followed: Followed, now: float, inside: AttemptKey | None) -> hold
     return holding.Picked(rows, problems=() if rows else (f"rank {inside.rank} is not held",))
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """The command line of `trainwatch hold`."""
     parser = argparse.ArgumentParser(
         prog="trainwatch hold", description=DESCRIPTION, epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

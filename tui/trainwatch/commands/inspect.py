@@ -104,7 +104,7 @@ class Log:
 
 def main(argv: list[str]) -> int:
     """Run the command; returns its exit code."""
-    options = _parser().parse_args(argv)
+    options = parser().parse_args(argv)
     try:
         own = [Pattern(pattern) for pattern in options.progress_pattern]
     except PatternError as error:
@@ -247,7 +247,8 @@ def number(key: str, value: float | str) -> str:
     return f"{value:,}" if key in INTEGERS and isinstance(value, int) else f"{value:.5g}"
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """The command line of `trainwatch inspect`."""
     parser = argparse.ArgumentParser(
         prog="trainwatch inspect", description=DESCRIPTION, epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -32,14 +32,7 @@ examples:
 
 def main(argv: list[str]) -> int:
     """Run the command; returns its exit code."""
-    parser = argparse.ArgumentParser(
-        prog="trainwatch pack", description=DESCRIPTION, epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
-    parser.add_argument("-o", "--output", metavar="FILE", type=Path, default=Path(DEFAULT_NAME),
-                        help=f"what to write (default ./{DEFAULT_NAME}); a file that is there is replaced")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    options = parser.parse_args(argv)
+    options = parser().parse_args(argv)
     try:
         packed = pack(options.output)
     except PackError as error:
@@ -47,6 +40,18 @@ def main(argv: list[str]) -> int:
         return 1
     print(json.dumps(asdict(packed), indent=2) if options.json else as_text(packed))
     return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line of `trainwatch pack`."""
+    parser = argparse.ArgumentParser(
+        prog="trainwatch pack", description=DESCRIPTION, epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, default=Path(DEFAULT_NAME),
+                        help=f"what to write (default ./{DEFAULT_NAME}); a file that is there is replaced")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    return parser
 
 
 def as_text(packed: Packed) -> str:

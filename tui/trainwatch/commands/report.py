@@ -30,6 +30,17 @@ DEFAULT_NAME = "report.html"
 
 def main(argv: list[str]) -> int:
     """Run the command; returns its exit code. Raises TargetError."""
+    options = parser().parse_args(argv)
+    target = run_directory(options.target).path
+    followed = Followed(target)
+    try:
+        return _write(followed, target, options.output, options.gpu_price)
+    finally:
+        followed.close()
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line of `trainwatch report`."""
     parser = argparse.ArgumentParser(
         prog="trainwatch report", description=DESCRIPTION, epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -39,13 +50,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="what to write (./RUN.html)")
     parser.add_argument("--gpu-price", metavar="PRICE", type=price,
                         help="what an hour of one GPU costs: GPU-hours are told in money too")
-    options = parser.parse_args(argv)
-    target = run_directory(options.target).path
-    followed = Followed(target)
-    try:
-        return _write(followed, target, options.output, options.gpu_price)
-    finally:
-        followed.close()
+    return parser
 
 
 def _write(followed: Followed, target: str, output: Path | None, price: float | None) -> int:

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 
+from trainwatch.beside import failed
 from trainwatch.commands.kept import run_kept
 from trainwatch.commands.targets import Followed, TargetError, run_directory
 from trainwatch.config import load
@@ -64,7 +65,12 @@ def main(argv: list[str]) -> int:
         return 1
     try:
         if keep:
-            return run_kept(followed, way, beside)
+            started = time.monotonic()
+            code = run_kept(followed, way, beside)
+            said = "" if command else failed(way.argv, code, time.monotonic() - started)
+            if said:
+                print(f"trainwatch: {said}", file=sys.stderr)
+            return code
         followed.close()
         os.execvpe(way.argv[0], way.argv, way.env if way.env is not None else os.environ)
     except OSError as error:

@@ -48,16 +48,7 @@ GPU_FACTS = ("index", "uuid", "name", "mig", "lost", "util", "memory_used", "mem
 
 def main(argv: list[str]) -> int:
     """Run the command; returns its exit code. Raises TargetError."""
-    parser = argparse.ArgumentParser(
-        prog="trainwatch status", description=DESCRIPTION, epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
-    parser.add_argument("target", metavar="TARGET", nargs="?",
-                        help="a run directory, or a directory of runs (default $TRAINWATCH_ROOT, else ./runs)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--gpu-price", metavar="PRICE", type=price,
-                        help="what an hour of one GPU costs: GPU-hours are told in money too")
-    options = parser.parse_args(argv)
+    options = parser().parse_args(argv)
     followed = Followed(run_directory(options.target).path)
     now = time.time()
     whole = summary(followed.run, now)
@@ -68,6 +59,20 @@ def main(argv: list[str]) -> int:
         print("\n".join(as_table(followed.run, whole, now, _colours_wanted(), _columns(), paid)))
     hidden = [problem for problem in followed.run.problems if problem.key is None]  # a rank's directory, or the run's
     return 1 if whole.bad or whole.unread or hidden else 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line of `trainwatch status`."""
+    parser = argparse.ArgumentParser(
+        prog="trainwatch status", description=DESCRIPTION, epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("target", metavar="TARGET", nargs="?",
+                        help="a run directory, or a directory of runs (default $TRAINWATCH_ROOT, else ./runs)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--gpu-price", metavar="PRICE", type=price,
+                        help="what an hour of one GPU costs: GPU-hours are told in money too")
+    return parser
 
 
 def as_json(run: Run, whole: Summary, now: float, price: float | None = None) -> dict[str, Any]:

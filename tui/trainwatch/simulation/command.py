@@ -32,7 +32,7 @@ MAX_RANKS = 100_000
 
 def main(argv: list[str]) -> int:
     """Run the command; returns its exit code."""
-    options = _parser().parse_args(argv)
+    options = parser().parse_args(argv)
     plan = Plan(
         ranks=options.ranks, per_host=options.per_host, gpus=options.gpus, step_time=options.step_time,
         setup=options.setup, save_every=options.save_every, lines=options.lines, hold=options.hold,
@@ -108,7 +108,8 @@ def _age(text: str) -> float:
     return 0.0 if text in ("0", "0.0") else _positive(text)
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """The command line of `trainwatch simulate`."""
     parser = argparse.ArgumentParser(
         prog="trainwatch simulate", description=DESCRIPTION, epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import os
 
-from trainwatch.sources import boot
 from trainwatch.sources.base import ShellPlan, SourceError
 from trainwatch_launcher.agent import standing
 from trainwatch_launcher.reader.changes import AttemptKey
@@ -20,6 +19,8 @@ def plan(directory: str, key: AttemptKey, command: tuple[str, ...] = (), label: 
     except standing.NoWayError as error:
         raise SourceError(str(error)) from None
     if found.container is not None:
+        from trainwatch.sources import boot  # what other shells need not wait for
+
         entering = boot.enter(found.container.python, found.entry())
         return ShellPlan((*found.container.way, *entering), note=found.note)
     return ShellPlan(found.argv, found.environment(os.environ), found.cwd, found.note)
