@@ -35,7 +35,7 @@ SHORTEST_TOKEN = 16
 
 def main(argv: list[str]) -> int:
     """Run the command; returns its exit code. Raises TargetError."""
-    options = _parser().parse_args(argv)
+    options = parser().parse_args(argv)
     try:
         from trainwatch import web
     except ImportError:
@@ -96,7 +96,8 @@ def _sessions(text: str) -> int:
     return int(text)
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """The command line of `trainwatch serve`."""
     parser = argparse.ArgumentParser(
         prog="trainwatch serve", description=DESCRIPTION, epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
