@@ -4,6 +4,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import re
 import select
 import signal
 import statistics
@@ -21,6 +22,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 from builders import RunBuilder  # noqa: E402
 
+OVERLAP = 1 << 18
+"""What is looked for lies in so many bytes of what was drawn last."""
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "5"))
 FLOOR = """
 from textual.app import App
@@ -54,13 +57,14 @@ class Screen:
             os.execv(command[0], command)
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 45, 160, 0, 0))
 
-    def seconds_until(self, text: bytes, limit: float = 30.0) -> float:
+    def seconds_until(self, text: bytes | re.Pattern[bytes], limit: float = 30.0) -> float:
         """Seconds from the start until `text` was drawn."""
+        pattern = re.compile(re.escape(text)) if isinstance(text, bytes) else text
         seen = b""
         while time.perf_counter() - self.started < limit:
             if select.select([self.fd], [], [], 0.1)[0]:
                 seen += os.read(self.fd, 1 << 16)
-                if text in seen:
+                if pattern.search(seen[-OVERLAP:]):
                     return time.perf_counter() - self.started
         raise SystemExit(f"{text!r} was not drawn within {limit} s")
 
