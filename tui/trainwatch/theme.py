@@ -21,6 +21,9 @@ DARK_COLORS = {
     "tw-cursor": "#25354a", "tw-cursor-blurred": "#222b36", "tw-rule": "#39424e",
     "tw-alarm": "#8f2430", "tw-alarm-text": "#ffffff", "tw-alarm-soft": "#ffd9d9", "tw-bar": "#1d232b",
     "tw-match": "#e3c45c", "tw-match-text": "#14181d",
+    "tw-line-0": "#6cb6e8", "tw-line-1": "#f0a35e", "tw-line-2": "#7fc08a", "tw-line-3": "#f58486",
+    "tw-line-4": "#c792ea", "tw-line-5": "#e3c45c", "tw-line-6": "#5fd0c5", "tw-line-7": "#c3ccd6",
+    "tw-picture": "#4f6478",
 }  # fmt: skip
 LIGHT_COLORS = {
     "state-starting": "#566372", "state-running": "#1d7335", "state-stalled": "#7d5d00", "state-finished": "#1f5f96",
@@ -29,6 +32,9 @@ LIGHT_COLORS = {
     "tw-cursor": "#dcebf8", "tw-cursor-blurred": "#e3e9ef", "tw-rule": "#c3cad2",
     "tw-alarm": "#b3232b", "tw-alarm-text": "#ffffff", "tw-alarm-soft": "#ffe3e3", "tw-bar": "#e8ecf1",
     "tw-match": "#ffd95a", "tw-match-text": "#1c2128",
+    "tw-line-0": "#0f639c", "tw-line-1": "#9a4a00", "tw-line-2": "#1d7335", "tw-line-3": "#b3232b",
+    "tw-line-4": "#7a3aa8", "tw-line-5": "#7d5d00", "tw-line-6": "#0e6b75", "tw-line-7": "#414b57",
+    "tw-picture": "#9db3c8",
 }  # fmt: skip
 ANSI_COLORS = {
     "state-starting": "ansi_cyan", "state-running": "ansi_green", "state-stalled": "ansi_yellow",
@@ -38,6 +44,9 @@ ANSI_COLORS = {
     "tw-cursor": "ansi_blue", "tw-cursor-blurred": "ansi_default", "tw-rule": "ansi_default",
     "tw-alarm": "ansi_red", "tw-alarm-text": "ansi_bright_white", "tw-alarm-soft": "ansi_bright_white",
     "tw-bar": "ansi_default", "tw-match": "ansi_yellow", "tw-match-text": "ansi_black",
+    "tw-line-0": "ansi_cyan", "tw-line-1": "ansi_yellow", "tw-line-2": "ansi_green", "tw-line-3": "ansi_red",
+    "tw-line-4": "ansi_magenta", "tw-line-5": "ansi_blue", "tw-line-6": "ansi_bright_cyan",
+    "tw-line-7": "ansi_bright_yellow", "tw-picture": "ansi_cyan",
 }  # fmt: skip
 
 THEMES = (
