@@ -152,6 +152,45 @@ class RunBuilder:
         return AttemptBuilder(directory, status).set()
 
 
+GIB = 1 << 30
+
+
+def gpu(rank: int, index: int, **facts: Any) -> dict[str, Any]:
+    """One GPU of a rank as status.json tells it: an H100 at work."""
+    return {
+        "index": index, "uuid": f"GPU-{rank:04d}-{index}", "name": "NVIDIA H100 80GB HBM3", "util": 97 - index % 3,
+        "memory_used": (68 + index % 4) * GIB, "memory_total": 80 * GIB, "power": 640.0 + index, "power_limit": 700.0,
+        "temperature": 58 + index, "clock": 1755, "throttle": ["sw_power_cap"], "nvlink_rx": 9e10, "nvlink_tx": 9e10,
+        "pcie_rx": 3e9, "pcie_tx": 1e9, **facts,
+    }  # fmt: skip
+
+
+def training_at(step: int, time: float = NOW, *, loss: float | str = 2.0, **facts: Any) -> dict[str, Any]:
+    """What status.json says of progress at a step; `loss` may be "nan"."""
+    text = loss if isinstance(loss, str) else ""
+    return {
+        "step": step, "total": 48_000, "loss": None if text else loss, "loss_text": text, "tokens_per_s": 412_000.0,
+        "lr": 3e-4, "grad_norm": 0.82, "tflops_per_gpu": 412.0, "mfu": 41.7, "progress_format": "megatron-lm",
+        "progress_since": time, "first_step": STARTED + 60, **facts,
+    }  # fmt: skip
+
+
+def with_history(attempt: AttemptBuilder, lines: int = 180, gpus: int = 8, until: float = NOW) -> AttemptBuilder:
+    """An hour, or as many lines as are wanted, of a training that goes on as it should: loss falls, GPUs are busy."""
+    rank = attempt.status.rank
+    for number in range(lines):
+        wave = (number * 7 + rank * 3) % 11 - 5
+        pause = number % 60 in (58, 59)
+        busy = {"util": [4.0 if pause else 96.0 + wave / 3, 100.0], "power": [180 if pause else 640 + wave, 690]}
+        attempt.metrics(
+            until - 10.0 * (lines - number), step=8 * number + 8,
+            loss=round(1.8 + 2.2 / (1 + number / 20) + wave / 200, 4),
+            ms_per_iter=1240.0 + wave * 6 + rank * 4, tokens_per_s=412_000.0 - wave * 900,
+            gpus=[{"index": index, **busy} for index in range(gpus)],
+        )  # fmt: skip
+    return attempt
+
+
 def crashed_run(directory: Path) -> RunBuilder:
     """Four ranks: 2 failed first with a real error and is held, the others were killed for it; 1 is held no more."""
     run = RunBuilder(directory)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from builders import NOW, RunBuilder, at
+from builders import NOW, RunBuilder, at, gpu, training_at, with_history
 from support.screens import app_on, opened, press, settle, wait_for
 from trainwatch.app import TrainwatchApp
 from trainwatch.screens.runs import RunsScreen
@@ -59,6 +59,48 @@ def crashed(directory: Path) -> RunBuilder:
     return run
 
 
+def pretraining(directory: Path) -> RunBuilder:
+    """Eight ranks of eight GPUs that train, with what goes wrong in such runs."""
+    run = training(directory)
+    for rank in range(8):
+        attempt = at(run, rank)
+        gpus = [gpu(rank, index) for index in range(8)]
+        if rank == 1:
+            gpus[2].update(ecc_uncorrected=2)
+        if rank == 2:
+            gpus[5].update(temperature=92, throttle=["sw_thermal"], clock=1210)
+        attempt.set(gpus=gpus, **training_at(4100, NOW - 20))
+        if rank < 3:
+            with_history(attempt)
+    return run
+
+
+async def trains(pilot, run: RunBuilder) -> None:
+    """Some steps, as a viewer sees them come: rank 3's loss becomes NaN, rank 5 stalls."""
+    source = pilot.app._source
+    for step in range(4101, 4113):
+        for rank in range(8):
+            loss = "nan" if rank == 3 and step > 4109 else 1.9 - (step - 4100) * 0.004 + rank * 0.001
+            time = NOW - 20 + (step - 4100) * 1.24
+            at(run, rank).set(**training_at(step, time, loss=loss))
+        source.look()
+    at(run, 5).set(stalled_since=NOW - 300)
+    source.look()
+    await wait_for(pilot, lambda: len(pilot.app.screen._found) == 4)
+    await settle(pilot)
+
+
+def shows_training(snap_compare, directory: Path, theme: str, size: tuple[int, int], *keys: str) -> bool:
+    run = pretraining(directory)
+
+    async def before(pilot) -> None:
+        await settle(pilot)
+        await trains(pilot, run)
+        await press(pilot, *keys)
+
+    return snap_compare(app_on(directory, theme), terminal_size=size, run_before=before)
+
+
 def shows(snap_compare, app: TrainwatchApp, size: tuple[int, int], *keys: str) -> bool:
     async def before(pilot) -> None:
         await settle(pilot)
@@ -104,6 +146,33 @@ def test_log_with_a_search(snap_compare, tmp_path, size, theme):
 def test_filtered_by_state_and_sorted(snap_compare, tmp_path, size):
     crashed(tmp_path)
     assert shows(snap_compare, app_on(tmp_path), size, "full_stop", "slash", *"state:held", "enter")
+
+
+@SIZES
+@THEMES
+def test_training_with_what_stands_out(snap_compare, tmp_path, size, theme):
+    assert shows_training(snap_compare, tmp_path, theme, size, "j", "j")
+
+
+@SIZES
+@THEMES
+def test_rank_with_progress_and_gpus(snap_compare, tmp_path, size, theme):
+    down = ["j"] * 15 if size == NARROW else []
+    assert shows_training(snap_compare, tmp_path, theme, size, "j", "j", "enter", *down)
+
+
+@SIZES
+@THEMES
+def test_charts(snap_compare, tmp_path, size, theme):
+    assert shows_training(snap_compare, tmp_path, theme, size, "m", "m", "m", "c")
+
+
+def test_a_chart_in_the_terminals_own_16_colours(snap_compare, tmp_path):
+    assert shows_training(snap_compare, tmp_path, "ansi-dark", NARROW, "m", "m", "c", "right", "right", "right")
+
+
+def test_what_stands_out(snap_compare, tmp_path):
+    assert shows_training(snap_compare, tmp_path, "trainwatch-dark", NARROW, "p")
 
 
 def test_help(snap_compare, tmp_path):

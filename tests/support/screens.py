@@ -89,7 +89,10 @@ class StillSource:
 
     async def read_metrics(self, key: AttemptKey, most: int) -> Sequence[Metrics]:
         directory = self._reader.attempt_directory(key)
-        return metrics.records(metrics.tail(directory or "/nonexistent", most))
+        try:
+            return metrics.records(metrics.tail(directory or "/nonexistent", most))
+        except OSError as error:
+            raise SourceError(f"the history cannot be read: {error.strerror}") from None
 
     async def request(
         self, key: AttemptKey, command: str, *, seconds: float | None = None, signal: str | None = None
@@ -126,10 +129,13 @@ async def settle(pilot: Pilot[Any]) -> None:
         following = app.following
         if following is not None and not (following.loaded or following.problem):
             return False
+        if not getattr(app.screen, "is_complete", True):
+            return False
         return not app.is_behind and all(view.is_settled for view in app.screen.query(LogView))
 
     await wait_for(pilot, settled)
     await pilot.pause()
+    await wait_for(pilot, settled)  # what was left to do may have led to more
 
 
 async def wait_for(pilot: Pilot[Any], condition: Callable[[], object], timeout: float = 20.0) -> None:

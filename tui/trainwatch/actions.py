@@ -14,6 +14,7 @@ GRID = "grid"
 CELLS = "cells"
 TIMELINE = "timeline"
 LANES = "lanes"
+CHART = "chart"
 RUNS = "runs"
 TABLE = "table"
 VIEW = "view"
@@ -26,6 +27,7 @@ TITLES = {
     CELLS: "Among the cells",
     TIMELINE: "Timeline",
     LANES: "In the timeline",
+    CHART: "Chart",
     RUNS: "Runs",
     TABLE: "In the table",
     VIEW: "In a log",
@@ -66,8 +68,12 @@ class Action:
 
 ACTIONS = (
     # What a run and its ranks are looked at with
-    Action("open", "enter", "details", "Facts, phases and events of the selected rank", ALL_RANKS, "⏎", 1),
+    Action("open", "enter", "details", "Facts, progress, GPUs, phases and events of the selected rank", ALL_RANKS,
+           "⏎", 1),
     Action("log", "l", "log", "The rank's whole log: follow, scroll, search", (*ALL_RANKS, RANK), footer=2),
+    Action("chart", "c", "chart", "Loss, rate, step time and GPUs over time: the marked ranks, else the selected one",
+           (OVERVIEW, RANK), footer=9),
+    Action("mark", "m", "mark", "Mark a rank, or unmark it; the marked ones are charted together", (OVERVIEW,)),
     Action("shell", "s", "shell", "A shell in the rank's working directory and environment",
            ONE_RUN, footer=3),
     Action("shell_window", "S", "shell window", "The same shell in a new window of tmux, beside this one",
@@ -93,8 +99,8 @@ ACTIONS = (
            (OVERVIEW,)),
     Action("hosts", "H", "hosts", "How each host is reached: connected, lagging, lost, and why", (OVERVIEW,)),
     Action("switch", "tab", "table/log", "Move between the table and the log below it", (OVERVIEW,)),
-    Action("back", "escape", "back", "Out of the search, the filter, the log; then back to the runs", (OVERVIEW,),
-           "esc", palette=False),
+    Action("back", "escape", "back", "Out of the search, the filter, the log, the marks; then back to the runs",
+           (OVERVIEW,), "esc", palette=False),
     Action("pick", "enter", "open", "Watch the selected run", (RUNS,), "⏎", 1),
     Action("reload", "r", "reload", "Look again for runs", (RUNS,), footer=2),
     # The table
@@ -146,11 +152,18 @@ ACTIONS = (
     Action("top", "g,home", "top", "The beginning of the log", (VIEW,), "g", palette=False),
     Action("right", "right", "right", "Scroll sideways, when lines are not wrapped", (VIEW,), "→", palette=False),
     Action("left", "h,left", "left", "Scroll back", (VIEW,), "h ←", palette=False),
+    # A chart
+    Action("next_measure", "right,l,tab", "next", "The next one alone: loss, rate, step time, GPU, power", (CHART,),
+           "→", 1),
+    Action("previous_measure", "left,h,shift+tab", "before", "The one before it alone", (CHART,), "←", 2),
+    Action("all_measures", "a", "all", "All of them at once, where there is room", (CHART,), footer=3),
+    Action("shorter", "plus,equals_sign", "shorter", "A shorter time: an hour, a quarter of one", (CHART,), "+", 4),
+    Action("longer", "minus", "longer", "A longer time, up to all there is", (CHART,), "-", 5),
     # Everywhere
     Action("help", "question_mark,f1", "help", "Keys, states and words", (APP,), "?", 90),
     Action("palette", "colon", "commands", "Find an action by its name (also ctrl+p)", (APP,), ":", palette=False),
     Action("toggle_theme", "T", "theme", "Light or dark", (APP,)),
-    Action("back", "escape", "back", "One step back", (RANK, LOG, GRID, TIMELINE), "esc", 80, palette=False),
+    Action("back", "escape", "back", "One step back", (RANK, LOG, GRID, TIMELINE, CHART), "esc", 80, palette=False),
     Action("quit", "q,ctrl+c", "quit", "Leave; the run goes on (only a demo stops its workers)", (APP,),
            footer=91),
 )  # fmt: skip

@@ -24,6 +24,9 @@ DARK_COLORS = {
     "shade-unknown": "#59636f", "shade-heat-0": "#4f9d69", "shade-heat-1": "#8fb35a", "shade-heat-2": "#e3c45c",
     "shade-heat-3": "#f0955e", "shade-heat-4": "#f2585e", "shade-phase-0": "#6cb6e8", "shade-phase-1": "#7fc08a",
     "shade-phase-2": "#e3c45c", "shade-phase-3": "#c792ea", "shade-phase-4": "#f0a35e", "shade-phase-5": "#9aadc1",
+    "tw-line-0": "#6cb6e8", "tw-line-1": "#f0a35e", "tw-line-2": "#7fc08a", "tw-line-3": "#f58486",
+    "tw-line-4": "#c792ea", "tw-line-5": "#e3c45c", "tw-line-6": "#5fd0c5", "tw-line-7": "#c3ccd6",
+    "tw-picture": "#4f6478",
 }  # fmt: skip
 LIGHT_COLORS = {
     "state-starting": "#566372", "state-running": "#1d7335", "state-stalled": "#7d5d00", "state-finished": "#1f5f96",
@@ -35,6 +38,9 @@ LIGHT_COLORS = {
     "shade-unknown": "#b4bcc6", "shade-heat-0": "#2f8a4b", "shade-heat-1": "#7a9a2c", "shade-heat-2": "#b98a00",
     "shade-heat-3": "#d0621a", "shade-heat-4": "#b3232b", "shade-phase-0": "#1f77b4", "shade-phase-1": "#2c8c46",
     "shade-phase-2": "#b98a00", "shade-phase-3": "#7a3aa8", "shade-phase-4": "#d0621a", "shade-phase-5": "#66727f",
+    "tw-line-0": "#0f639c", "tw-line-1": "#9a4a00", "tw-line-2": "#1d7335", "tw-line-3": "#b3232b",
+    "tw-line-4": "#7a3aa8", "tw-line-5": "#7d5d00", "tw-line-6": "#0e6b75", "tw-line-7": "#414b57",
+    "tw-picture": "#9db3c8",
 }  # fmt: skip
 ANSI_COLORS = {
     "state-starting": "ansi_cyan", "state-running": "ansi_green", "state-stalled": "ansi_yellow",
@@ -48,6 +54,9 @@ ANSI_COLORS = {
     "shade-heat-2": "ansi_yellow", "shade-heat-3": "ansi_magenta", "shade-heat-4": "ansi_red",
     "shade-phase-0": "ansi_blue", "shade-phase-1": "ansi_green", "shade-phase-2": "ansi_yellow",
     "shade-phase-3": "ansi_magenta", "shade-phase-4": "ansi_cyan", "shade-phase-5": "ansi_white",
+    "tw-line-0": "ansi_cyan", "tw-line-1": "ansi_yellow", "tw-line-2": "ansi_green", "tw-line-3": "ansi_red",
+    "tw-line-4": "ansi_magenta", "tw-line-5": "ansi_blue", "tw-line-6": "ansi_bright_cyan",
+    "tw-line-7": "ansi_bright_yellow", "tw-picture": "ansi_cyan",
 }  # fmt: skip
 
 THEMES = (

@@ -133,6 +133,15 @@ def moment(time: float | None, form: str = "%Y-%m-%d %H:%M:%S") -> str:
         return "?"
 
 
+def zone_offset(time: float) -> float:
+    """Seconds that the reader's clock on the wall is ahead of UTC at a Unix time; 0 for one that no calendar has."""
+    try:
+        offset = datetime.fromtimestamp(time).astimezone().utcoffset()
+    except (ValueError, OverflowError, OSError):
+        return 0.0
+    return offset.total_seconds() if offset is not None else 0.0
+
+
 def time_of_day(time: float, now: float) -> str:
     """A moment as a time of day, with the date unless it is today's."""
     today = moment(time, "%Y-%m-%d") == moment(now, "%Y-%m-%d")

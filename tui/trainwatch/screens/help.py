@@ -16,7 +16,11 @@ WORDS = (
     ("age", "how long the phase has lasted"),
     ("hold", "a failed attempt kept alive for debugging, until its time runs out; a local rank by its container"),
     ("quiet", "how long ago the last output came"),
-    ("!", "behind a rank: something is wrong with it or with what could be read of it; its log's title says what"),
+    ("step, loss", "what the newest line of progress says; the arrow or line behind a loss is where it goes"),
+    ("gpu", "how busy each GPU is, their mean, and the worst that any suffers from: lost, ecc, hot, slowed"),
+    ("mem", "of the GPU that is fullest, in GiB"),
+    ("▲", "what stands out: a loss that is none, GPUs that are not well, who waits for whom, who is slow or stalled"),
+    ("!", "behind a rank: it stands out, or something could not be read; its log's title says what"),
 )
 
 

@@ -214,6 +214,18 @@ class Overview(RunScreen):
 
             self.app.push_screen(LogScreen(self.feed, self.key))
 
+    def action_mark(self) -> None:
+        """Mark the selected rank or unmark it, and go on to the next."""
+        self.table.toggle_mark()
+
+    def action_chart(self) -> None:
+        """The marked ranks over time, else the selected one."""
+        keys = self.table.marked or ([self.key] if self.key is not None else [])
+        if keys:
+            from trainwatch.screens.chart import ChartScreen
+
+            self.app.push_screen(ChartScreen(self.feed, keys))
+
     @on(events.Click, "#banner, #notice")
     def action_why(self) -> None:
         """Select the rank that failed first, else the one with the most urgent finding, and look at its log's end."""
@@ -333,7 +345,7 @@ class Overview(RunScreen):
         self.query_one(FilterBar).display = shown
 
     def action_back(self) -> None:
-        """One step back: the search, the filter, the log's focus, then the screen before."""
+        """One step back: the search, the filter, the log's focus, the marks, then the screen before."""
         if self.query_one(LogPane).close_search():
             self.query_one(LogPane).view.focus()
         elif self.has_class("filtering") or self.filter:
@@ -341,5 +353,7 @@ class Overview(RunScreen):
             self.table.focus()
         elif not self.table.has_focus:
             self.table.focus()
+        elif self.table.marked:
+            self.table.unmark()
         elif self.nested:
             self.dismiss()

@@ -21,7 +21,7 @@ MOST_BLOCKS = 8
 GIB = 1 << 30
 
 LABEL, PLAIN, MUTED, WARNING, BAD = (f"rank-table--{name}" for name in ("label", "plain", "muted", "warning", "bad"))
-PHASE = "rank-table--phase"
+PHASE, PICTURE = "rank-table--phase", "rank-table--picture"
 AILS = {gpus.LOST: BAD, gpus.ECC: BAD, gpus.HOT: WARNING, gpus.THROTTLED: WARNING}
 
 
@@ -29,7 +29,7 @@ class Cell(NamedTuple):
     """What one column says of one row: text, and the component class that colours it."""
 
     text: str
-    component: str = ""
+    component: str = MUTED
     parts: tuple[tuple[str, str], ...] = ()
     """The same text in pieces, each with its own component, where one colour is not enough."""
 
@@ -92,7 +92,7 @@ def step(row: Row, width: int) -> Cell:
         return Cell(said, component)
     bar = spark.bar(share, BAR)
     bar += spark.REST * (BAR - len(bar))
-    return Cell(f"{said} {bar}", component, ((said + " ", component), (bar, MUTED)))
+    return Cell(f"{said} {bar}", component, ((said + " ", component), (bar, PICTURE)))
 
 
 def rate(row: Row, _: int) -> Cell:
@@ -113,7 +113,7 @@ def loss(row: Row, width: int) -> Cell:
         return Cell(said, BAD)
     if width >= len(said) + SPARK + 1 and len(progress.losses) > 1:
         line = spark.line(progress.losses[-SPARK:], SPARK)
-        return Cell(f"{said} {line}", PLAIN, ((said + " ", PLAIN), (line, MUTED)))
+        return Cell(f"{said} {line}", PLAIN, ((said + " ", PLAIN), (line, PICTURE)))
     arrow = f" {spark.ARROWS[progress.trend]}" if len(progress.losses) > 1 else "  "
     return Cell(said + arrow, PLAIN, ((said, PLAIN), (arrow, MUTED)))
 
@@ -133,10 +133,10 @@ def gpu(row: Row, width: int) -> Cell:
     if width < picture + 1 + max(4, len(found.ail)):
         return Cell(f"{percent} {found.ail}".rstrip(), component)
     if many:
-        blocks = [(_block(each), AILS.get(gpus.ail_of(each), WARNING if idle else MUTED)) for each in found.each]
+        blocks = [(_block(each), AILS.get(gpus.ail_of(each), WARNING if idle else PICTURE)) for each in found.each]
     else:
         bar = spark.bar((found.util or 0.0) / 100, BAR)
-        blocks = [(bar + " " * (BAR - len(bar)), WARNING if component == WARNING else MUTED)]
+        blocks = [(bar + " " * (BAR - len(bar)), WARNING if component == WARNING else PICTURE)]
     parts = (*blocks, (f" {found.ail or percent:>4}", component))
     return Cell("".join(part for part, _ in parts), component, parts)
 

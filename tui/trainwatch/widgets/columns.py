@@ -14,6 +14,8 @@ from trainwatch.widgets.cells import Cell, Column
 GAP = 2
 PHASE_WISH = 20
 """Cells of a phase's name that come before the last line."""
+LAST_WISH = 16
+"""Cells that the last line wants beyond its least before each rank's time left is shown."""
 MAX_MEASURED = 40
 """No column but the last line grows beyond so many cells."""
 
@@ -70,17 +72,18 @@ def _progress_widths(rows: Sequence[Row]) -> Content:
 
 
 def _gpu_widths(rows: Sequence[Row]) -> Content:
-    found = {(len(row.gpus.each), row.gpus.ail, row.gpus.memory_used is not None) for row in rows if row.gpus.each}
+    found = {(len(row.gpus.each), row.gpus.ail, row.gpus.memory_total or 0) for row in rows if row.gpus.each}
     if not found:
         return {}
     count = max(number for number, _, _ in found)
     word = max(len(ail) for _, ail, _ in found)
+    total = max(memory for _, _, memory in found)
     least = 4 + (word + 1 if word else 0)
     pictured = count if 1 < count <= cells.MOST_BLOCKS else cells.BAR
     shared = max((len(f"see {row.gpus_at}") for row in rows if row.gpus_at), default=0)
     return {
         GPU.title: max(least, shared), f"{GPU.title}+": max(pictured + 1 + max(4, word), shared),
-        MEMORY.title: MEMORY.most if any(memory for _, _, memory in found) else 0,
+        MEMORY.title: 2 * len(f"{total / cells.GIB:.0f}") + 2 if total else 0,
     }  # fmt: skip
 
 
@@ -88,20 +91,23 @@ def layout(width: int, content: Content) -> list[tuple[Column, int]]:
     """The columns that a table of this width shows, each with its cells."""
     shown = [column for column in COLUMNS if _has_place(column, content, width)]
     least = {column: _least(column, content) for column in shown}
-    wish = max(least[PHASE], min(PHASE_WISH, content[PHASE.title]))
-    for column in (ETA, LAST):  # the header shows the one, the log below the other, and phases must be told apart
-        if column in shown and _total(shown, {**least, PHASE: wish}) > width:
+    wish = {**least, PHASE: max(least[PHASE], min(PHASE_WISH, content[PHASE.title]))}
+    wish[GPU] = max(least.get(GPU, 0), content.get(f"{GPU.title}+", 0))
+    for column, more in ((ETA, LAST_WISH), (LAST, 0)):  # the header shows the one, the log below the other
+        if column in shown and _total(shown, wish) + more > width:
             shown.remove(column)
     for column in FIRST_TO_GO:
         if column in shown and _total(shown, least) > width:
             shown.remove(column)
-    spare = width - _total(shown, least)
+    spare = max(0, width - _total(shown, least))
     widths = {column: least[column] for column in shown}
-    wishes = [(PHASE, min(content[PHASE.title], PHASE.most)), (HOST, min(content[HOST.title], HOST.most))]
-    wishes += [(column, content.get(f"{column.title}+", 0)) for column in (GPU, LOSS, STEP)]
-    for column, wished in (*wishes, (RANK, min(content[RANK.title], RANK.most))):
-        if column in widths:
-            more = max(0, min(spare, wished - widths[column]))
+    wishes = [(column, min(content[column.title], column.most)) for column in (PHASE, HOST, RANK)]
+    pictures = [(column, content.get(f"{column.title}+", 0)) for column in (GPU, LOSS, STEP)]
+    for column, wished in (*wishes[:2], *pictures, *wishes[2:]):
+        more = max(0, wished - widths[column]) if column in widths else 0
+        if more > spare:
+            more = 0 if (column, wished) in pictures else spare  # a part of a picture shows nothing
+        if more:
             widths[column] += more
             spare -= more
     if LAST in widths:

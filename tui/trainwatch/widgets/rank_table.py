@@ -22,6 +22,8 @@ from trainwatch.widgets import columns, states
 from trainwatch.widgets.logtext import clean
 from trainwatch_launcher.reader.changes import AttemptKey
 
+MARK = "◆"
+"""Before a row that is marked."""
 Cells = tuple[columns.Cell, ...]
 
 
@@ -31,7 +33,8 @@ class RankTable(ScrollView, can_focus=True):
     BINDINGS = actions.bindings(actions.TABLE)
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "rank-table--header", "rank-table--sorted", "rank-table--cursor", "rank-table--label", "rank-table--plain",
-        "rank-table--phase", "rank-table--muted", "rank-table--warning", "rank-table--bad", *states.COMPONENTS,
+        "rank-table--phase", "rank-table--muted", "rank-table--warning", "rank-table--bad", "rank-table--picture",
+        *states.COMPONENTS,
     }  # fmt: skip
     DEFAULT_CSS = """
     RankTable { overflow-x: hidden; scrollbar-size-vertical: 1; padding: 0; }
@@ -72,6 +75,7 @@ class RankTable(ScrollView, can_focus=True):
         self._painted: dict[int, Cells] = {}
         self._strips: dict[tuple[Cells, bool, bool], Strip] = {}
         self._sort = ("rank", False)
+        self._marked: set[AttemptKey] = set()
 
     # What is shown
 
@@ -107,6 +111,25 @@ class RankTable(ScrollView, can_focus=True):
     def sort_keys(self) -> list[str]:
         """What one can sort by, in the order of the columns on screen."""
         return [column.sort for column, _ in self._layout if column.sort]
+
+    # Marks
+
+    @property
+    def marked(self) -> list[AttemptKey]:
+        """The marked rows by rank, also those that are filtered away."""
+        return sorted(self._marked)
+
+    def toggle_mark(self) -> None:
+        """Mark the selected row, or take its mark back, and go on to the next row."""
+        if self.selected is not None:
+            self._marked ^= {self.selected}
+            self.refresh_line(self._index[self.selected] + 1)
+            self._move(1)
+
+    def unmark(self) -> None:
+        """Take all marks back."""
+        self._marked.clear()
+        self.refresh()
 
     # Selection
 
@@ -241,7 +264,8 @@ class RankTable(ScrollView, can_focus=True):
         row = self.rows[index]
         mark = columns.Cell("!" if row.warning or row.finding else " ", "rank-table--warning")
         shown = (column.cell(row, width) for column, width in self._layout)
-        return (*shown, mark, columns.Cell(row.label, str(row.superseded)))
+        sign = MARK if row.key in self._marked else ""
+        return (*shown, mark, columns.Cell(row.label, str(row.superseded) + sign))
 
     def render_line(self, y: int) -> Strip:
         """The header, or one row; what was drawn once is kept."""
@@ -272,7 +296,7 @@ class RankTable(ScrollView, can_focus=True):
 
     def _draw(self, cells: Cells, chosen: bool, superseded: bool) -> Strip:
         base = self._base(chosen)
-        mark = "▌" if chosen and self.has_focus else " "
+        mark = MARK if cells[-1].component.endswith(MARK) else "▌" if chosen and self.has_focus else " "
         segments = [Segment(mark, base + self.get_component_rich_style("rank-table--label", partial=True))]
         for (column, width), cell in zip(self._layout, cells, strict=False):
             component = "rank-table--muted" if superseded else cell.component
