@@ -20,6 +20,8 @@ needed=(
     "munge : command -v munged"
     "docker.io : command -v dockerd"
     "chromium : command -v chromium"
+    "zsh : command -v zsh"
+    "fish : command -v fish"
     "python3-venv : $python -c 'import ensurepip'"
 )
 
