@@ -71,7 +71,7 @@ def leave_old_python() -> None:
             continue
         if good:
             os.execvp(name, start + sys.argv)
-    run_without_us("%s is %d.%d" % (sys.executable, *sys.version_info[:2]))
+    run_without_us("needs Python 3.8 or newer, and %s is %d.%d" % (sys.executable, *sys.version_info[:2]))
 
 
 def run_without_us(why: str) -> None:
@@ -81,10 +81,16 @@ def run_without_us(why: str) -> None:
     words = sys.argv[1:]
     command = words[words.index("--") + 1 :] if "--" in words else []
     instead = "running the command without logging, events or hold" if command else "no command after --"
-    sys.stderr.write("trainwatch-launch: needs Python 3.8 or newer, and %s: %s\n" % (why, instead))
+    sys.stderr.write("trainwatch-launch: %s: %s\n" % (why, instead))
     sys.stderr.flush()
     if not command:
         sys.exit(2)
+    for fd in range(3, 64):  # the copy of the packed file, which the command does not need: it may need the descriptor
+        try:
+            if not os.get_inheritable(fd):
+                os.close(fd)
+        except (AttributeError, OSError):
+            pass
     try:
         os.execvp(command[0], command)
     except OSError as error:
@@ -97,6 +103,9 @@ clean_path()
 if __name__ == "__main__":
     if sys.version_info < OLDEST:
         leave_old_python()
-    from trainwatch_launcher.cli import main
-
-    main()
+    try:
+        from trainwatch_launcher.cli import main
+    except Exception as error:  # noqa: BLE001 - no descriptor left, a file of ours that cannot be read: the command runs
+        run_without_us("cannot be loaded (%s)" % error)
+    else:
+        main()

@@ -9,7 +9,9 @@ from trainwatch_launcher.signals import PYTHON_IGNORES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterable
+    from typing import Any, Callable, Iterable, TypeVar
+
+    T = TypeVar("T")
 
 NOT_FOUND = 127
 NOT_EXECUTABLE = 126
@@ -17,6 +19,8 @@ PIPE_SIZE = 1 << 20
 F_SETPIPE_SZ = 1031  # linux/fcntl.h; Python names it only since 3.10
 PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 M_ARENA_MAX = -8  # malloc.h
+MAX_DESCRIPTOR = 4096
+"""Where the search for open descriptors ends."""
 
 
 class SpawnError(Exception):
@@ -47,13 +51,34 @@ def fill_standard_descriptors() -> list[int]:
         try:
             os.fstat(fd)
         except OSError:
-            opened = os.open(os.devnull, os.O_RDONLY if fd == 0 else os.O_WRONLY)
+            opened = open_null(os.O_RDONLY if fd == 0 else os.O_WRONLY)
             if opened != fd:
                 os.dup2(opened, fd)
                 os.close(opened)
             os.set_inheritable(fd, True)
             closed.append(fd)
     return closed
+
+
+def open_null(flags: int) -> int:
+    """Open /dev/null; in an image without one, a directory: it takes the place, and gives and takes no byte either."""
+    try:
+        return os.open(os.devnull, flags)
+    except OSError:
+        return os.open("/", os.O_RDONLY)
+
+
+def close_ours() -> None:
+    """Close what we opened, for the command that takes our place: it may need every descriptor that it can get.
+
+    All of ours are closed by an exec, and none that we inherited is.
+    """
+    for fd in range(3, MAX_DESCRIPTOR):
+        try:
+            if not os.get_inheritable(fd):
+                os.close(fd)
+        except OSError:
+            pass  # not open
 
 
 def output_pipe() -> tuple[int, int]:
@@ -66,14 +91,17 @@ def output_pipe() -> tuple[int, int]:
     return reader, writer
 
 
-def spawn(argv: list[bytes], env: dict[bytes, bytes], output: int | str, mask: Iterable[int]) -> int:
+def spawn(
+    argv: list[bytes], env: dict[bytes, bytes], output: int | str, mask: Iterable[int], defaults: Iterable[int] = ()
+) -> int:
     """Start the command in its own process group, stdout and stderr on one descriptor; its process id.
 
     When `output` is the path of a terminal, the command gets a session of its own with that as its controlling
     terminal, which a session leader acquires by opening it (tty_ioctl(4)). posix_spawn leaves no time between fork and
-    setpgid in which a signal could miss it. Raises SpawnError.
+    setpgid in which a signal could miss it. `defaults`: signals that it does not ignore, though we may. Raises
+    SpawnError.
     """
-    options: dict[str, Any] = {"setsigmask": mask, "setsigdef": PYTHON_IGNORES}
+    options: dict[str, Any] = {"setsigmask": mask, "setsigdef": [*PYTHON_IGNORES, *defaults]}
     if isinstance(output, str):
         options["setsid"] = True
         opened = (os.POSIX_SPAWN_OPEN, 0, output, os.O_RDWR, 0)
@@ -81,15 +109,33 @@ def spawn(argv: list[bytes], env: dict[bytes, bytes], output: int | str, mask: I
     else:
         options["setpgroup"] = 0
         options["file_actions"] = [(os.POSIX_SPAWN_DUP2, output, 1), (os.POSIX_SPAWN_DUP2, output, 2)]
+    return execute(lambda path, words: os.posix_spawn(path, words, env, **options), argv, env)
+
+
+def become(argv: list[bytes], env: dict[bytes, bytes]) -> SpawnError:
+    """Become the command. Returns only why that cannot be."""
+
+    def replace_us(path: bytes, words: list[bytes]) -> None:
+        os.execve(path, words, env)
+
+    try:
+        execute(replace_us, argv, env)
+    except SpawnError as error:
+        return error
+    raise AssertionError("execve returns only to say why it failed")
+
+
+def execute(start: Callable[[bytes, list[bytes]], T], argv: list[bytes], env: dict[bytes, bytes]) -> T:
+    """Have `start(path, words)` start a command as a shell would. Raises SpawnError."""
     path = find(argv[0], env)
     try:
-        return os.posix_spawn(path, argv, env, **options)
+        return start(path, argv)
     except OSError as error:
         if error.errno != errno.ENOEXEC:
             raise SpawnError(explain(argv[0], path, error), code_of(error), error.errno or 0) from None
     try:
         # a script without #!: every shell runs it by /bin/sh
-        return os.posix_spawn(b"/bin/sh", [b"sh", path, *argv[1:]], env, **options)
+        return start(b"/bin/sh", [b"sh", path, *argv[1:]])
     except OSError as error:
         raise SpawnError("%s: no #! line, and /bin/sh: %s" % (shown(path), error.strerror), NOT_EXECUTABLE) from None
 
@@ -154,9 +200,9 @@ def settle_in() -> None:
         pass  # orphans go to another, memory is larger: nothing that a training needs
 
 
-def reap() -> dict[int, Exit | None]:
-    """Collect every child that ended, as process id to how it ended; None for one that was only stopped."""
-    ended: dict[int, Exit | None] = {}
+def reap() -> dict[int, Exit | int]:
+    """Collect every child that ended, as process id to how it ended; the signal's number for one that was stopped."""
+    ended: dict[int, Exit | int] = {}
     while True:
         try:
             pid, status, usage = os.wait4(-1, os.WNOHANG | os.WUNTRACED)
@@ -165,7 +211,7 @@ def reap() -> dict[int, Exit | None]:
         if pid == 0:
             return ended
         if os.WIFSTOPPED(status):
-            ended[pid] = None
+            ended[pid] = os.WSTOPSIG(status)
         else:
             ended[pid] = Exit(status, usage.ru_utime, usage.ru_stime, usage.ru_maxrss * 1024)
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 import signal
 
+from trainwatch_launcher.child import MAX_DESCRIPTOR
+
 CLONE_FILES = 0x400
 CLONE = {"x86_64": 56, "aarch64": 220}
 """The number of clone(2) by machine; on others a hang may delay our end."""
 MOMENT = 10_000
 """Microseconds between two looks at whether the parent has gone."""
-MAX_DESCRIPTOR = 4096
 
 
 def leave_behind(hung: list[int]) -> None:

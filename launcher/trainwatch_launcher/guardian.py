@@ -2,7 +2,8 @@
 
 A parent-death signal (prctl(2)) would end the command's first process only; training hides behind `bash train.sh` and
 torchrun, which keep their children running. The guardian is a shell that waits on a pipe: its end without a word means
-that the launcher died, and then the command's group and all its descendants go too. As PID 1 there is no need: the
+that the launcher died, and then the command's group and all its descendants go too. It is started before the command,
+so that a launcher that is killed in the very moment of its start leaves nothing either. As PID 1 there is no need: the
 kernel kills everybody.
 """
 from __future__ import annotations
@@ -17,35 +18,47 @@ below() {
         for child in $(cat "$task" 2>/dev/null); do below "$child"; echo "$child"; done
     done
 }
+read -r group || exit
 read -r word && exit
-family=$(below "$1")
-kill -s KILL -- "-$1" $family 2>/dev/null
+family=$(below "$group")
+kill -s KILL -- "-$group" $family 2>/dev/null
 """
 
 
 class Guardian:
-    """Watches over one process group from the outside until it is dismissed."""
+    """Watches over one process group (`watch`) from the outside until it is dismissed."""
 
-    def __init__(self, group: int) -> None:
+    def __init__(self) -> None:
         self.pid = 0
         self._writer = -1
         if os.getpid() == 1:
             return
-        reader, self._writer = os.pipe2(os.O_CLOEXEC)
+        try:
+            reader, self._writer = os.pipe2(os.O_CLOEXEC)
+        except OSError:
+            return  # no descriptor left: the command loses this safety, nothing else
         actions = [
             (os.POSIX_SPAWN_DUP2, reader, 0),
             (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
             (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
         ]
-        arguments = ["trainwatch-guardian", "-c", SCRIPT, "sh", str(group)]
+        arguments = ["trainwatch-guardian", "-c", SCRIPT]
         try:
             env = {"PATH": "/usr/bin:/bin"}
             self.pid = os.posix_spawn("/bin/sh", arguments, env, file_actions=actions, setpgroup=0)
         except OSError:
-            os.close(self._writer)  # an image without a shell: the command loses this safety, nothing else
+            os.close(self._writer)  # an image without a shell, or no process to be had
             self._writer = -1
         finally:
             os.close(reader)
+
+    def watch(self, group: int) -> None:
+        """From now on this group dies with us."""
+        if self._writer >= 0:
+            try:
+                os.write(self._writer, b"%d\n" % group)
+            except OSError:
+                pass  # somebody killed the guardian
 
     def dismiss(self) -> None:
         """The command has ended, or needs no guard any more. Returns when the guardian is gone."""

@@ -71,8 +71,8 @@ def parse_text(text: str) -> str:
 
 
 def parse_count(text: str) -> int:
-    """A whole number from 0 up."""
-    if not (text.isascii() and text.isdigit()):
+    """A whole number from 0 up, of nine digits at most."""
+    if not is_count(text):
         raise ValueError("must be a whole number, not %r" % text)
     return int(text)
 
@@ -95,10 +95,15 @@ def parse_codes(text: str) -> list[tuple[int, int]]:
     ranges = []
     for part in text.split(","):
         low, dash, high = part.strip().partition("-")
-        if not low.isdigit() or (dash and not high.isdigit()):
+        if not is_count(low) or (dash and not is_count(high)):
             raise ValueError("must be exit codes like 1,3,128-255, not %r" % text)
         ranges.append((int(low), int(high or low)))
     return ranges
+
+
+def is_count(text: str) -> bool:
+    """Whether a text is a number of at most nine digits."""
+    return text.isascii() and text.isdigit() and len(text) < 10
 
 
 def parse_size(text: str) -> int:

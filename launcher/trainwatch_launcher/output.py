@@ -94,6 +94,12 @@ class Pump:
         self._stopping = True
         os.write(self._stop_writer, b"x")
 
+    def has_input(self) -> bool:
+        """Whether the command has written what was not read yet. Does not wait."""
+        poller = select.poll()
+        poller.register(self.fd, select.POLLIN)
+        return any(event & select.POLLIN for _, event in poller.poll(0))
+
     def check(self) -> None:
         """Find out whether a write hangs, and go on without it if so. Called by the main thread every STUCK seconds."""
         with self._lock:

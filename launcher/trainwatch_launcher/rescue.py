@@ -26,14 +26,13 @@ def say(text: str) -> None:
 def become(command: list[str], taken: signals.Taken, why: str) -> int:
     """Nothing was started yet: become the command. Returns only when that cannot be, with a shell's code for it."""
     say("cannot watch over the command (%s); running it without log, events and hold" % why)
+    child.close_ours()
     for number in signals.PYTHON_IGNORES:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, taken.inherited_mask)
-    try:
-        os.execvp(command[0], command)
-    except OSError as error:
-        say("%s: %s" % (command[0], error.strerror))
-        return child.code_of(error)
+    error = child.become([os.fsencode(word) for word in command], dict(os.environb))
+    say(str(error))
+    return error.code
 
 
 def see_through(supervisor: Supervisor, why: str) -> int:
@@ -45,7 +44,8 @@ def see_through(supervisor: Supervisor, why: str) -> int:
         if info is not None and info.si_signo != signal.SIGCHLD:
             child.send(supervisor.pid, info.si_signo)
         copy(supervisor)
-        supervisor.exit = child.reap().get(supervisor.pid)
+        ended = child.reap().get(supervisor.pid)
+        supervisor.exit = ended if isinstance(ended, child.Exit) else None
     if supervisor.guardian is not None:
         supervisor.guardian.dismiss()
     deadline = time.monotonic() + supervisor.options.drain_timeout

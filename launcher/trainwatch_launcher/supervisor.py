@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 
 EXHAUSTED = frozenset((errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE))
 """Errors that say that this machine or container has nothing more to give."""
+LAST_WORDS = 0.01
+"""A moment, in seconds, for the last words before a stop."""
+TERMINAL_ASKS = frozenset((signal.SIGTTIN, signal.SIGTTOU))
+"""What stops a process that uses a terminal of which it is not the foreground."""
 
 
 class Supervisor:
@@ -49,7 +53,7 @@ class Supervisor:
         self.started = 0.0
         self.exit: Exit | None = None
         self.exited = 0.0
-        self.stop_asked = False
+        self.stop_asked = self.pause_asked = False
         self.kill_at: float | None = None
         self.phases = 0
 
@@ -67,15 +71,16 @@ class Supervisor:
             self.worker.warn("WARNING: %s", doubt)
         env = self._environment(attempt)
         self.cleanup = Cleanup(self.options, mark_of(env))
+        self.guardian = Guardian()
         try:
-            self._spawn(env)
+            self._spawn(env, self.guardian)
         except child.SpawnError as error:
+            self.guardian.dismiss()
             if error.errno in EXHAUSTED:
                 raise  # nothing more can be started here, but we can become the command
             return self._never_started(error)
         assert self.pump is not None
         self.pump.start()
-        self.guardian = Guardian(self.pid)
         self.recorder.watch(self._vitals)
         return end(self.worker, self._wait(self.pump, self.guardian, self.cleanup))
 
@@ -88,10 +93,8 @@ class Supervisor:
 
     # -- starting
 
-    def _spawn(self, env: dict[bytes, bytes]) -> None:
+    def _spawn(self, env: dict[bytes, bytes], guardian: Guardian) -> None:
         """Start the command, with everything ready that its output needs."""
-        argv = [os.fsencode(word) for word in self.options.command]
-        mask = self.worker.taken.inherited_mask
         if self.options.pty:
             try:
                 self.pty = Pty(self.worker.helpers)
@@ -99,18 +102,32 @@ class Supervisor:
                 self.worker.warn("WARNING: no terminal for --pty: %s; the command gets a pipe", error.strerror)
         if self.pty is not None:
             self._make_pump(self.pty.reader)
-            self.pid = child.spawn(argv, env, self.pty.path, mask)
-            self._record_start()
-            self.pty.started()
+            self._start(env, self.pty.path, guardian)
+            self.pty.started(self.pid)
             return
         reader, writer = child.output_pipe()
         try:
             self._make_pump(reader)
-            self.pid = child.spawn(argv, env, writer, mask)
+            self._start(env, writer, guardian)
         finally:
             os.close(writer)
+
+    def _start(self, env: dict[bytes, bytes], output: int | str, guardian: Guardian) -> None:
+        """Start the command itself; when its guardian took the last process that we may have, without a guardian."""
+        argv = [os.fsencode(word) for word in self.options.command]
+        mask = self.worker.taken.inherited_mask
+        defaults = self.terminal.defaults if self.pty is None else ()
+        try:
+            self.pid = child.spawn(argv, env, output, mask, defaults)
+        except child.SpawnError as error:
+            if error.errno not in EXHAUSTED or not guardian.pid:
+                raise
+            guardian.dismiss()
+            self.pid = child.spawn(argv, env, output, mask, defaults)
+        if self.pty is None:
+            self.terminal.give(self.pid)
+        guardian.watch(self.pid)
         self._record_start()
-        self.terminal.give(self.pid)
 
     def _environment(self, attempt: Attempt | None) -> dict[bytes, bytes]:
         """What the command gets: our environment, unbuffered Python, and where it runs."""
@@ -178,6 +195,8 @@ class Supervisor:
                 answer(requests.popleft(), self._forward, None, self.worker)
             self._kill_when_due(cleanup)
             if self.exit is None:
+                if self.pty is not None and not self.pty.typing:
+                    self.pty.resume()
                 continue
             if not self.stop_asked or not child.alive_in(self.pid):
                 guardian.dismiss()
@@ -186,36 +205,56 @@ class Supervisor:
                 return Outcome(self.exit, self.started, self.exited, self.stop_asked, pump)
 
     def _reap(self, pump: Pump, guardian: Guardian) -> None:
-        ended = child.reap()
-        if guardian.pid in ended:
+        changed = child.reap()
+        if guardian.pid in changed:
             guardian.pid = 0
         if self.exit is not None:
             return
-        if self.pid not in ended:
-            if child.is_gone(self.pid):
-                ended = {self.pid: child.Exit(1 << 8, 0.0, 0.0, 0)}  # somebody else took its exit code
-                self.worker.warn("WARNING: the command has ended, but its exit code went elsewhere: 1 is returned")
-            else:
-                return
-        self.exit = ended[self.pid]
-        if self.exit is None:
-            self._paused()
-            return
+        how = changed.get(self.pid)
+        if how is None and child.is_gone(self.pid):
+            how = child.Exit(1 << 8, 0.0, 0.0, 0)  # somebody else took its exit code
+            self.worker.warn("WARNING: the command has ended, but its exit code went elsewhere: 1 is returned")
+        if isinstance(how, child.Exit):
+            self.exit = how
+            self._ended(how, pump)
+        elif how is not None:
+            self._stopped(how)
+
+    def _ended(self, how: Exit, pump: Pump) -> None:
         self.exited = time.time()
         self.terminal.take_back()
         if self.pty is not None:
             self.pty.restore()
-        if self.terminal.lent and self.exit.code == 128 + signal.SIGINT:
+        if self.terminal.lent and how.code == 128 + signal.SIGINT:
             self.stop_asked = True  # Ctrl-C goes from the terminal to the command, past us
         self.recorder.event_at(self.exited, "phase", name="Drain", offset=pump.lines.size, source="launcher")
-        self.recorder.update(exited=self.exited, exit_code=self.exit.code, exit_signal=self.exit.signal)
+        self.recorder.update(exited=self.exited, exit_code=how.code, exit_signal=how.signal)
 
-    def _paused(self) -> None:
-        """The command was stopped. If that was Ctrl-Z on the terminal that we lent it, the shell must see us stop."""
+    def _stopped(self, number: int) -> None:
+        """The command was stopped by a signal. We stop with it if we were asked to, or if its terminal was.
+
+        Not before: a command that takes TSTP for saving a checkpoint, say, and runs on, needs us for its output.
+        """
+        self._show_last_words()
+        if number in TERMINAL_ASKS and self.terminal.there and not self.terminal.lent:
+            self.terminal.give(self.pid)
+            if self.terminal.lent:
+                return  # the shell made us the foreground (fg) without a word to us: now the command is, and goes on
+            self.pause_asked = True
+        asked, self.pause_asked = self.pause_asked or self.terminal.lent, False
         if self.terminal.lent:
             self.terminal.take_back()
             self.terminal.lent = False
-            os.kill(os.getpid(), signal.SIGSTOP)
+        if asked:
+            stop_ourselves()
+
+    def _show_last_words(self) -> None:
+        """Give the pump a moment for what the command said before it stopped."""
+        deadline = time.monotonic() + STUCK
+        while True:
+            time.sleep(LAST_WORDS)
+            if self.pump is None or not self.pump.has_input() or time.monotonic() >= deadline:
+                return
 
     def _forward(self, number: int, sender: dict[str, object]) -> bool:
         """Pass a signal on to the command's group; whether anybody was there to get it."""
@@ -233,8 +272,12 @@ class Supervisor:
         if sent != number:
             facts["forwarded_as"] = signals.name_of(sent) if sent else None
         self.recorder.event("signal", **facts)
-        if number in signals.PAUSES and sent and os.getpid() != 1:
-            os.kill(os.getpid(), signal.SIGSTOP)  # stopped together, continued together: CONT is forwarded too
+        if number in signals.PAUSES and sent:
+            self.pause_asked = self.exit is None
+            if self.exit is not None:
+                stop_ourselves()
+        elif number == signal.SIGCONT:
+            self.pause_asked = False
         return got
 
     def _for_pty(self, pty: Pty, number: int, sent: int) -> int:
@@ -256,6 +299,12 @@ class Supervisor:
             why = "--kill-after: %s after the stop signal" % duration(self.options.kill_after or 0)
             self.worker.warn("the command did not end: KILL (%s)", why)
             self.recorder.event("signal", signal="SIGKILL", received_from={}, forwarded=True, why=why)
+
+
+def stop_ourselves() -> None:
+    """Stop, so that a shell sees it; its CONT comes to us and is forwarded. As PID 1 the kernel lets us run on."""
+    if signal.SIGCONT not in signal.sigpending():
+        os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def mark_of(env: dict[bytes, bytes]) -> bytes:

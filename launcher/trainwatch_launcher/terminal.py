@@ -31,10 +31,32 @@ class Lent:
         except OSError:
             self._fd = -1  # there is none, as in most containers
 
+    @property
+    def there(self) -> bool:
+        """Whether we have a controlling terminal."""
+        return self._fd >= 0
+
+    @property
+    def ours(self) -> bool:
+        """Whether we are the foreground group now."""
+        try:
+            return self._fd >= 0 and os.tcgetpgrp(self._fd) == os.getpgrp()
+        except OSError:
+            return False
+
+    @property
+    def defaults(self) -> tuple[int, ...]:
+        """Signals that a command must not ignore to which we lend a terminal, as a shell's job does not.
+
+        One that reads before it is allowed to is stopped then, and goes on when it is. Ignoring TTIN, as what tmux
+        starts does, it would get an error (tty_ioctl(4), EIO).
+        """
+        return (signal.SIGTTIN, signal.SIGTTOU) if self.ours else ()
+
     def give(self, group: int) -> None:
         """Make the command the foreground group, if we are it now."""
         try:
-            if self._fd >= 0 and os.tcgetpgrp(self._fd) == os.getpgrp():
+            if self.ours:
                 os.tcsetpgrp(self._fd, group)
                 os.killpg(group, signal.SIGCONT)  # it may have read before it was allowed to, and stopped
                 self._group, self.lent = group, True
@@ -54,7 +76,9 @@ class Pty:
     """A new terminal for the command. `reader` is its output; what comes on our standard input is typed into it."""
 
     def __init__(self, helpers: Helpers) -> None:
-        self._helpers, self._typing = helpers, False
+        self.typing = False
+        """Whether our input is read; not while we are in the background of our terminal."""
+        self._helpers, self._group = helpers, 0
         self.reader, self._slave = os.openpty()
         os.set_inheritable(self.reader, False)
         os.set_inheritable(self._slave, False)
@@ -62,21 +86,24 @@ class Pty:
         self._saved: list[Any] | None = None
         self.resize()
 
-    def started(self) -> None:
+    def started(self, group: int) -> None:
         """The command has its side open: close ours, make our terminal raw, and begin to type."""
+        self._group = group
         os.close(self._slave)
         self.resume()
 
     def resume(self) -> None:
-        """Make our terminal raw, if we have it now, and type what comes: at the start, and after a stop."""
+        """Make our terminal raw and type what comes, if we have it now: at the start, after a stop, after `fg`."""
         try:
-            if os.isatty(0) and os.tcgetpgrp(0) == os.getpgrp():
+            if os.isatty(0):
+                if os.tcgetpgrp(0) != os.getpgrp():
+                    return  # in the background
                 self._saved = self._saved or termios.tcgetattr(0)
-                tty.setraw(0)
+                tty.setraw(0, termios.TCSANOW)  # the default would drop what was typed ahead
         except (termios.error, OSError):
-            pass  # no terminal of ours to make raw
-        if not self._typing:
-            self._typing = self._helpers.run(self._type)
+            pass  # not our terminal
+        if not self.typing:
+            self.typing = self._helpers.run(self._type)
 
     def resize(self) -> None:
         """Give it our terminal's size, or a usual one; the kernel tells the command (SIGWINCH)."""
@@ -95,7 +122,7 @@ class Pty:
         """Give our own terminal back its settings."""
         if self._saved is not None:
             try:
-                termios.tcsetattr(0, termios.TCSADRAIN, self._saved)
+                termios.tcsetattr(0, termios.TCSANOW, self._saved)  # never waits for a terminal that hangs
             except termios.error:
                 pass
             self._saved = None
@@ -106,14 +133,33 @@ class Pty:
         while True:
             try:
                 data = os.read(0, 4096)
+            except OSError:
+                self.typing = False  # in the background we may not read; `resume` begins again
+                return
+            try:
                 # in the middle of a line the first ^D only ends the line (termios(3), VEOF)
                 self._send(data or END_OF_INPUT * (2 if line_open else 1))
             except OSError:
-                self._typing = False  # in the background we may not read; `resume` begins again
-                return
+                return  # the command has gone
             if not data:
                 return
             line_open = not data.endswith((b"\n", b"\r"))
+            if self._is_suspended_by(data):
+                os.kill(os.getpid(), signal.SIGTSTP)  # taken and forwarded as if our own terminal had sent it
+
+    def _is_suspended_by(self, data: bytes) -> bool:
+        """Whether this is Ctrl-Z for the command itself, and one that does not care for it.
+
+        The kernel stops nobody then: a group whose leader has its parent in another session would never be continued
+        (POSIX, "orphaned process group"). But we are here and do that. A shell in there has jobs of its own.
+        """
+        try:
+            settings = termios.tcgetattr(self.reader)
+            ours = os.tcgetpgrp(self.reader) == self._group
+        except (termios.error, OSError):
+            return False
+        typed = bool(settings[3] & termios.ISIG) and settings[6][termios.VSUSP] in data
+        return ours and typed and not minds(self._group, signal.SIGTSTP)
 
     def _send(self, data: bytes) -> None:
         """Write to the terminal, which the pump made non-blocking. Raises OSError when the command has gone."""
@@ -123,3 +169,14 @@ class Pty:
                 view = view[os.write(self.reader, view) :]
             except BlockingIOError:
                 wait_writable(self.reader)
+
+
+def minds(pid: int, number: int) -> bool:
+    """Whether a process ignores a signal or has a handler for it, or is unknown (proc(5), status: SigIgn, SigCgt)."""
+    try:
+        with open("/proc/%d/status" % pid, encoding="ascii", errors="replace") as file:
+            lines = file.read().split("\n")
+    except OSError:
+        return True
+    masks = [int(line.split()[1], 16) for line in lines if line.startswith(("SigIgn:", "SigCgt:"))]
+    return any(mask >> (number - 1) & 1 for mask in masks)
