@@ -74,11 +74,21 @@ class Backlog:
         self.size += len(data)
 
     def first(self) -> tuple[int, bytes | bytearray]:
-        """(offset, bytes) of the first piece, PIECE bytes at most of a spooled one."""
+        """(offset, bytes) of the first piece, PIECE bytes at most of a spooled one; none when the disk lost them."""
         piece = self._pieces[0]
         if piece.data is not None:
             return piece.offset, piece.data
-        return piece.offset, os.pread(self._spool, min(piece.length, PIECE), piece.position)
+        try:
+            return piece.offset, os.pread(self._spool, min(piece.length, PIECE), piece.position)
+        except OSError:
+            return piece.offset, b""
+
+    def drop_first(self) -> tuple[int, int]:
+        """Drop the first piece; its [from, to) offsets."""
+        piece = self._pieces[0]
+        dropped = (piece.offset, piece.offset + piece.length)
+        self.consume(piece.length)
+        return dropped
 
     def consume(self, count: int) -> None:
         """So many bytes of the first piece have been written."""
@@ -136,7 +146,10 @@ class Backlog:
         """Nothing is spooled any more: free the disk, but keep the file for the next time."""
         if self._spool_end:
             self._spool_end = 0
-            os.ftruncate(self._spool, 0)
+            try:
+                os.ftruncate(self._spool, 0)
+            except OSError:
+                pass  # its disk has failed: the next write will tell
 
 
 def open_spool() -> int:

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 RESERVE = 6
 """Pump, recorder, a drainer for each of three sinks, and one that takes over from a thread that hangs."""
+LEAST = 2
+"""Without a pump and a recorder there is nothing that we could do."""
 
 
 class Helpers:
@@ -19,6 +21,8 @@ class Helpers:
         self._wake = threading.Condition()
         self._jobs: deque[Callable[[], None]] = deque()
         self._idle = 0
+        self.size = 0
+        """Threads that there are."""
         for _ in range(reserve):
             if not self._add():
                 break
@@ -44,6 +48,7 @@ class Helpers:
             return False
         with self._wake:
             self._idle += 1
+            self.size += 1
         return True
 
     def _work(self) -> None:

@@ -120,7 +120,7 @@ class Sink:
                 return  # given up meanwhile, and counted as lost
             if rest:
                 self._backlog.push_front(end - len(rest), bytes(rest))
-            if rest or time.monotonic() - started > SLOW:
+            if rest or self._make is not None or time.monotonic() - started > SLOW:
                 self.queued = True
                 self._start_drainer()
             if self.queued:
@@ -133,7 +133,6 @@ class Sink:
         with self._lock:
             self.queued = True
             self._append(data)
-            self._start_drainer()
 
     def settle(self, seconds: float) -> None:
         """Wait until nothing is left to write, at most so long, and not for a file that hangs."""
@@ -192,7 +191,7 @@ class Sink:
                     self.queued = self.gone
                     self._wake.notify_all()
                     break
-                data = self._backlog.first()[1] if self._backlog else b""
+                data = self._first()
             if make is not None:
                 self._exchange(make)
                 continue
@@ -209,6 +208,8 @@ class Sink:
         """No more bytes will come, and a file that refuses now is not tried again. Does not wait; `finish` does."""
         with self._lock:
             self._closing = True
+            if self._backlog and self._writing is None:
+                self._start_drainer()
             self._wake.notify_all()
 
     def finished(self, patience: float) -> bool:
@@ -230,6 +231,15 @@ class Sink:
     def _is_busy(self) -> bool:
         """Whether bytes still wait or are on their way. The lock is held."""
         return not self.gone and (bool(self._backlog) or self._writing is not None)
+
+    def _first(self) -> bytes | bytearray:
+        """What is to be written next; what the spool's disk has lost is lost. The lock is held."""
+        while self._backlog:
+            data = self._backlog.first()[1]
+            if data:
+                return data
+            self._lose(*self._backlog.drop_first())
+        return b""
 
     def _exchange(self, make: Callable[[int], int]) -> None:
         try:
@@ -253,6 +263,8 @@ class Sink:
         if self.gone or not self._backlog.append(self._position, data):
             self._lose(self._position, self._position + len(data))
         self._position += len(data)
+        if self._writing is None:
+            self._start_drainer()
         self._wake.notify_all()
 
     def _open_spool(self) -> None:
@@ -270,10 +282,9 @@ class Sink:
             self._wake.notify_all()
 
     def _start_drainer(self) -> None:
-        """Start a drainer unless there is one. The lock is held."""
-        if not self._draining and not self.gone:
-            self._draining = True
-            threading.Thread(target=self.drain, daemon=True).start()
+        """Start a drainer unless there is one; without a thread to be had, with the next bytes. The lock is held."""
+        if not self._draining and not self.gone and self.fd >= 0:
+            self._draining = self._helpers.run(self.drain)
 
     def _refused(self, error: int) -> None:
         """The file took less than it was given: try again later, or never."""

@@ -17,6 +17,7 @@ from trainwatch_launcher.control import answer
 from trainwatch_launcher.ending import Outcome, end
 from trainwatch_launcher.facts import start_facts
 from trainwatch_launcher.guardian import Guardian
+from trainwatch_launcher.helpers import LEAST
 from trainwatch_launcher.hold import duration
 from trainwatch_launcher.identity import JOB_VARIABLE, doubts, job_of
 from trainwatch_launcher.lines import LineCounter
@@ -62,6 +63,8 @@ class Supervisor:
 
         Raises only before the command was started, or for a fault of ours: see rescue.py.
         """
+        if self.worker.helpers.size < LEAST:
+            raise OSError(errno.EAGAIN, "no thread can be started: the limit on processes or memory is reached")
         self.recorder.start()
         attempt = self.recorder.wait_ready(PATIENCE)
         if attempt is None and not self.recorder.failure:

@@ -174,6 +174,42 @@ def test_a_patient_sink_makes_the_pump_wait_for_a_slow_file(reports):
     assert sink.lost == []
 
 
+def test_without_a_thread_to_be_had_bytes_wait_and_follow_when_there_is_one(reports, monkeypatch):
+    pipe = Pipe()
+    sink = make(pipe.writer, reports)
+    with monkeypatch.context() as exhausted:
+        exhausted.setattr(threading.Thread, "start", refuse)
+        sink.post(b"one ")
+        put(sink, b"two ")
+    pipe.read_all()
+    put(sink, b"three")
+    finish(sink)
+    assert pipe.close() == b"one two three"
+    assert sink.lost == []
+
+
+def refuse(_thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+def test_what_the_spool_s_disk_loses_is_counted_and_the_rest_is_written(reports):
+    backlog = Backlog(memory=1000, spool_max=10_000)
+    spool = os.memfd_create("spool")
+    backlog.give_spool(spool)
+    sink = make(-1, reports, backlog=backlog)
+    for letter in b"abc":
+        put(sink, bytes([letter]) * 900)
+    os.ftruncate(spool, 900)
+    pipe = Pipe()
+    pipe.read_all()
+    sink.attach(pipe.writer)
+    wait_until(lambda: sink.behind == 0)
+    put(sink, b"d")
+    finish(sink)
+    assert pipe.close() == b"a" * 900 + b"b" * 900 + b"d"
+    assert sink.lost == [[1800, 2700]]
+
+
 def test_a_file_can_be_exchanged_between_two_writes(tmp_path, reports):
     first, second = tmp_path / "first", tmp_path / "second"
     sink = make(os.open(first, os.O_RDWR | os.O_CREAT), reports)

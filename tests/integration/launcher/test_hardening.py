@@ -7,7 +7,6 @@ import struct
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -162,23 +161,6 @@ def test_requests_that_follow_each_other_at_once_are_all_answered(launch):
     wait_until(lambda: len(launched.events("control")) == 20, what="20 answers")
     launched.signal(signal.SIGTERM)
     assert launched.wait(timeout=10).code == 3
-
-
-@as_root
-def test_with_no_process_left_to_start_the_launcher_becomes_the_command(launch):
-    group = Path("/sys/fs/cgroup/pids") / f"trainwatch-{os.getpid()}"
-    if not group.parent.is_dir():
-        group = Path("/sys/fs/cgroup") / group.name
-    group.mkdir()
-    try:
-        (group / "pids.max").write_text("1")
-        enter = ["bash", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "bash"]
-        launched = launch("sh", "-c", "echo ran; exit 3", before=enter, timeout=15)
-    finally:
-        wait_until(lambda: not (group / "cgroup.procs").read_text(), what="an empty group")
-        group.rmdir()
-    assert (launched.code, launched.out) == (3, b"ran\n")
-    assert b"running it without log" in launched.err
 
 
 def test_ctrl_z_then_bg_leaves_the_shell_alive_when_the_command_ends(tmux, launch):
