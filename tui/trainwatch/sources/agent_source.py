@@ -189,7 +189,8 @@ class AgentSource:
             if error.final:
                 self._fatal = SourceError(f"{self.link.name}: {error}")
                 return
-            await asyncio.sleep(delay)
+            # whatever was on the way may be dead without knowing it yet: nothing of it is used again
+            await asyncio.gather(self._way.close(), asyncio.sleep(delay))
             self._become(RECONNECTING, str(error), since=since)
 
     async def _live_once(self) -> None:
