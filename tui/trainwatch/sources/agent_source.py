@@ -216,7 +216,10 @@ class AgentSource:
         # no limit in time: a mount that hangs may come back, and the beats tell whether the agent is still there
         found = await client.call("find", None, path=path, environ=self._environ)
         self._set(directory=str(found["directory"]))
-        self.disk = self.disk or str(found["identity"]) or f"{self.link.name}:{self.link.directory}"
+        disk = str(found["identity"]) or self.disk or f"{self.link.name}:{self.link.directory}"
+        if self.disk and disk != self.disk and self.gate is not None:
+            self.have = Have()  # a container that was made anew, say: what came was of another directory
+        self.disk = disk if self.gate is not None else self.disk or disk
         if self.gate is not None and not self.gate(self):
             await self._stand_by(client, beats)
         self.reading = True
