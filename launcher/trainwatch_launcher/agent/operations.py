@@ -63,16 +63,16 @@ def runs(_: Server, asked: Facts) -> Facts:
 
 
 def log_size(server: Server, asked: Facts) -> Facts:
-    """Bytes in an attempt's log now; 0 when there is none."""
+    """Bytes in an attempt's log now, and which file it is; 0 when there is none."""
     from trainwatch_launcher.reader import log
-    from trainwatch_launcher.reader.attempt import log_path
+    from trainwatch_launcher.reader.attempt import log_number, log_path
 
     directory = server.attempt_directory(_key(asked))
     if directory is None:
-        return {"size": 0}
+        return {"size": 0, "file": 0}
     path = log_path(directory)
     try:
-        return {"size": log.size(path)}
+        return {"size": log.size(path), "file": log_number(directory)}
     except OSError as error:
         raise OperationError("cannot read %s: %s" % (path, error.strerror or error)) from None
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from trainwatch.link import CONNECTED, LAGGING, LOST, RECONNECTING, UP, Link
 from trainwatch.sources import boot
 from trainwatch.sources.agent_client import AgentClient, LostError, RefusedError
-from trainwatch.sources.base import ShellPlan, SourceError
+from trainwatch.sources.base import LogFile, ShellPlan, SourceError
 from trainwatch.sources.channel import Way, WayError
 from trainwatch_launcher.agent import clocks, wire
 from trainwatch_launcher.agent.resume import Have
@@ -110,11 +110,12 @@ class AgentSource:
 
     async def log_size(self, key: AttemptKey) -> int:
         """Bytes in an attempt's output.log now; 0 when there is none. Raises SourceError."""
+        return (await self.log_file(key)).size
 
-        async def ask(client: AgentClient) -> int:
-            return int((await client.call("log_size", key=wire.encode_key(key)))["size"])
-
-        return await self._ask(ask, again=True)
+    async def log_file(self, key: AttemptKey) -> LogFile:
+        """An attempt's output.log as it is now. Raises SourceError."""
+        facts = await self._ask(lambda client: client.call("log_size", key=wire.encode_key(key)), again=True)
+        return LogFile(int(facts["size"]), int(facts["file"]))
 
     async def read_log(self, key: AttemptKey, offset: int, length: int) -> bytes:
         """Bytes of an attempt's output.log, 16 MiB at most; fewer at its end. Raises SourceError."""

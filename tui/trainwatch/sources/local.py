@@ -9,11 +9,11 @@ from typing import TypeVar
 
 from trainwatch.link import Link
 from trainwatch.sources import shells
-from trainwatch.sources.base import ShellPlan, SourceError
+from trainwatch.sources.base import LogFile, ShellPlan, SourceError
 from trainwatch.sources.watching import Doubt, Watcher
 from trainwatch_launcher.agent.mounts import file_system, is_remote
 from trainwatch_launcher.reader import log, metrics
-from trainwatch_launcher.reader.attempt import log_path
+from trainwatch_launcher.reader.attempt import log_number, log_path
 from trainwatch_launcher.reader.changes import AttemptKey, Change, StatusChanged, Unreadable
 from trainwatch_launcher.reader.directory import Reader, concerns
 from trainwatch_launcher.reader.requests import RequestError, withdraw_request, write_request
@@ -86,12 +86,16 @@ class LocalSource:
 
     async def log_size(self, key: AttemptKey) -> int:
         """Bytes in an attempt's output.log now; 0 when there is none. Raises SourceError."""
+        return (await self.log_file(key)).size
+
+    async def log_file(self, key: AttemptKey) -> LogFile:
+        """An attempt's output.log as it is now. Raises SourceError."""
         directory = self._reader.attempt_directory(key)
         if directory is None:
-            return 0
+            return LogFile(0, 0)
         path = log_path(directory)
         try:
-            return await asyncio.to_thread(log.size, path)
+            return await asyncio.to_thread(lambda: LogFile(log.size(path), log_number(directory)))
         except OSError as error:
             raise SourceError(f"cannot read {path}: {error.strerror or error}") from None
 

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 
 from trainwatch.link import LOST, Link
 from trainwatch.sources.agent_source import AgentSource, ElsewhereError
-from trainwatch.sources.base import ShellPlan, SourceError
+from trainwatch.sources.base import LogFile, ShellPlan, SourceError
 from trainwatch_launcher.reader.changes import (
     AttemptFound,
     AttemptKey,
@@ -99,10 +99,14 @@ class MergedSource:
 
     async def log_size(self, key: AttemptKey) -> int:
         """Bytes in an attempt's output.log now; 0 when there is none. Raises SourceError."""
+        return (await self.log_file(key)).size
+
+    async def log_file(self, key: AttemptKey) -> LogFile:
+        """An attempt's output.log as it is now. Raises SourceError."""
         if not self._names.own(key)[0]:
-            return 0
+            return LogFile(0, 0)
         source, own = self._owner(key)
-        return await source.log_size(own)
+        return await source.log_file(own)
 
     async def read_log(self, key: AttemptKey, offset: int, length: int) -> bytes:
         """Bytes of an attempt's output.log; fewer at its end. Raises SourceError."""
