@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -12,12 +13,18 @@ import asyncssh
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 from builders import AttemptBuilder, RunBuilder  # noqa: E402
-from support.sshd import Sshd  # noqa: E402
+from support.sshd import Sshd, children  # noqa: E402
 from support.waiting import wait_until  # noqa: E402
 
 HANDSHAKES = 16
 AHEAD = 36000.0
 """Heartbeats are so many seconds in the future, so that nothing is lost while nobody beats."""
+ADOPT = """
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: what outlives its session is ours, and so is its cost
+pid = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ)
+while os.wait()[0] != pid: pass
+"""
 FORCED = """\
 #!/bin/sh
 set -- $SSH_CONNECTION
@@ -29,7 +36,7 @@ class ManyHosts(Sshd):
     """Hosts are addresses. That each has a home of its own costs it one shell, about a millisecond."""
 
     def __init__(self, count: int) -> None:
-        super().__init__()
+        super().__init__(inside=[sys.executable, "-I", "-S", "-c", ADOPT])
         self.addresses = [f"127.{1 + n // 250}.0.{1 + n % 250}" for n in range(count)]
         (self.base / "forced").write_text(FORCED.format(base=self.base))
         self._attempts: list[AttemptBuilder] = []
@@ -60,12 +67,22 @@ class ManyHosts(Sshd):
                 if number == 0:
                     self._attempts.append(attempt)
 
+    def sessions(self) -> list[int]:
+        """What serves a connection, and what has outlived one."""
+        server, *others = super().sessions()
+        return [*children(server), *others]
+
+    def stop(self) -> None:
+        """Listen no more: the server itself is a child of what adopts."""
+        for pid in super().sessions() if self._process is not None else []:
+            os.kill(pid, signal.SIGKILL)
+        super().stop()
+
     def cpu(self) -> float:
-        """CPU seconds of the server and of all that it has started and that has ended; called when nothing is left."""
+        """CPU seconds of the server and of all that it has started; called when nothing of it is left."""
         wait_until(lambda: not self.sessions(), 60, "the connections' end")
         assert self._process is not None
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        return sum(int(field) for field in fields[11:15]) / os.sysconf("SC_CLK_TCK")
+        return sum(_cpu_with_children(pid) for pid in (self._process.pid, *super().sessions()))
 
     def beat(self) -> None:
         """The first host's launchers write their status again, with a little more progress."""
@@ -115,6 +132,11 @@ class ManyHosts(Sshd):
         for connection in held:
             connection.abort()
         return took
+
+
+def _cpu_with_children(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(int(field) for field in fields[11:15]) / os.sysconf("SC_CLK_TCK")
 
 
 def cpu_of(pid: int) -> float:

@@ -12,6 +12,7 @@ needed=(
     "libc6-dev : test -e /usr/include/stdio.h"
     "procps : command -v ps"
     "util-linux : command -v unshare"
+    "iproute2 : command -v ip"
     "openssh-server : command -v sshd"
     "openssh-client : command -v ssh"
     "sshfs : command -v sshfs"

@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 from builders import NOW
 from trainwatch.app import TrainwatchApp
 from trainwatch.link import Link
-from trainwatch.sources.base import ShellPlan, SourceError
+from trainwatch.sources.base import LogFile, ShellPlan, SourceError
 from trainwatch.widgets.log_view import LogView
 from trainwatch_launcher.reader import metrics
 from trainwatch_launcher.reader.attempt import log_path
@@ -79,8 +79,11 @@ class StillSource:
         return Path(log_path(directory or "/nonexistent"))
 
     async def log_size(self, key: AttemptKey) -> int:
+        return (await self.log_file(key)).size
+
+    async def log_file(self, key: AttemptKey) -> LogFile:
         log = self._log(key)
-        return log.stat().st_size if log.exists() else 0
+        return LogFile(log.stat().st_size, log.stat().st_ino) if log.exists() else LogFile(0, 0)
 
     async def read_log(self, key: AttemptKey, offset: int, length: int) -> bytes:
         with self._log(key).open("rb") as file:

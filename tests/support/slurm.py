@@ -91,6 +91,10 @@ class Slurm:
         assert found is not None, said
         return found[1]
 
+    def wait_for(self, job: str, state: str) -> None:
+        """Until a job, or one of an array, is in a state."""
+        wait_until(lambda: state in self.command("squeue", "--noheader", "--jobs", job, "--format", "%T"), 60, state)
+
     def start_step(self, job: str, *argv: str) -> subprocess.Popen[bytes]:
         """Run a command on all nodes, as training does."""
         process = subprocess.Popen(["srun", f"--jobid={job}", f"--ntasks={len(self.names)}", *argv], env=self.env,

@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -52,9 +52,13 @@ def free_port() -> int:
 
 
 class Sshd:
-    """`host(3)` is a host named worker-3, whose disk is `disk(3)` here and `path` there."""
+    """`host(3)` is a host named worker-3, whose disk is `disk(3)` here and `path` there.
 
-    def __init__(self) -> None:
+    `address` is where it is asked whether it listens; `inside` are words before the command that starts it.
+    """
+
+    def __init__(self, address: str = "127.0.0.1", inside: Sequence[str] = ()) -> None:
+        self.address, self._inside = address, list(inside)
         self.base = Path(tempfile.mkdtemp(prefix="tw-sshd-"))
         self.port = free_port()
         self.path = self.base / "disk"
@@ -82,7 +86,7 @@ class Sshd:
         with (self.base / "sshd.log").open("ab") as log:
             # with a home of its own: what this machine's user does in .bashrc is not what we test
             home = 'mount --bind "$1" "$HOME" && shift && exec "$@"'
-            argv = ["unshare", "--mount", "sh", "-c", home, "sh", str(self.base / "home"),
+            argv = [*self._inside, "unshare", "--mount", "sh", "-c", home, "sh", str(self.base / "home"),
                     "/usr/sbin/sshd", "-D", "-e", "-f", str(config)]  # fmt: skip
             self._process = subprocess.Popen(argv, stderr=log)
         wait_until(self._listens, 15, "sshd")
@@ -105,7 +109,7 @@ class Sshd:
         hosts = "".join(f"Host worker-{n}\n  HostName {address}\n" for n, address in self._hosts.items())
         self.config.write_text(f"{extra}{hosts}Host *\n  {common}  StrictHostKeyChecking yes\n  IdentityAgent none\n")
         key = (self.base / "host_key.pub").read_text()
-        lines = [f"[{address}]:{self.port} {key}" for address in [*self._hosts.values(), "127.0.0.1"]]
+        lines = [f"[{address}]:{self.port} {key}" for address in {*self._hosts.values(), "127.0.0.1", self.address}]
         self.known_hosts.write_text("".join(lines))
 
     def sessions(self) -> list[int]:
@@ -134,7 +138,7 @@ class Sshd:
         shutil.rmtree(self.base, ignore_errors=True)
 
     def _listens(self) -> bool:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+        with contextlib.suppress(OSError), socket.create_connection((self.address, self.port), 1):
             return True
         return False
 

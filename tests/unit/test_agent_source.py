@@ -23,8 +23,9 @@ from support.waiting import wait_until
 from trainwatch.link import CONNECTED, LAGGING, LOST, RECONNECTING
 from trainwatch.sources import agent_source, boot
 from trainwatch.sources.agent_source import AgentSource
-from trainwatch.sources.base import SourceError
+from trainwatch.sources.base import LogFile, SourceError
 from trainwatch.sources.channel import ExecWay
+from trainwatch.sources.local import LocalSource
 from trainwatch_launcher.reader.changes import AttemptKey, RunFound
 from trainwatch_launcher.reader.directory import Reader
 from trainwatch_launcher.rundir import paths
@@ -59,6 +60,22 @@ async def test_the_agent_tells_what_a_reader_tells_on_every_promised_python(tmp_
         assert await source.read_metrics(AttemptKey(1), 1 << 20) == []
         assert await source.request(AttemptKey(2), "extend", seconds=60)
         assert source.link.host == os.uname().nodename
+
+
+async def test_another_file_in_a_logs_place_is_told_apart_here_and_over_an_agent(tmp_path):
+    run = RunBuilder(tmp_path / "run")
+    log = run.rank(0).start().output(b"old\n").log
+    async with following(source_of(run)) as there, following(LocalSource(run.directory)) as here:
+        await there.until(ready)
+        await here.until(lambda f: f.status(KEY))
+        before = await there.source.log_file(KEY)
+        assert before == await here.source.log_file(KEY) == LogFile(4, log.stat().st_ino)
+        (tmp_path / "other").write_bytes(b"another, and longer\n")
+        (tmp_path / "other").replace(log)
+        after = await there.source.log_file(KEY)
+        assert after == await here.source.log_file(KEY)
+        assert (after.size, after.number != before.number) == (20, True)
+        assert await there.source.log_file(AttemptKey(9)) == await here.source.log_file(AttemptKey(9)) == LogFile(0, 0)
 
 
 async def test_changes_come_as_they_happen(tmp_path):

@@ -171,6 +171,22 @@ async def test_another_rank_shows_another_log(tmp_path):
         assert pilot.app.screen.key == AttemptKey(1)
 
 
+async def test_a_log_in_whose_place_a_larger_file_comes_is_shown_as_that_file(tmp_path):
+    run = run_with_log(tmp_path / "run", b"".join(b"old %02d\n" % number for number in range(20)))
+    app = app_on(tmp_path / "run")
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await press(pilot, "l")
+        assert "old 19" in screen_text(pilot)
+        other = tmp_path / "other"
+        other.write_bytes(b"".join(b"new line %02d\n" % number for number in range(24)))
+        other.replace(at(run, 0).log)
+        await wait_for(pilot, lambda: "new line 23" in screen_text(pilot))
+        await press(pilot, "g")
+        await wait_for(pilot, lambda: "new line 00" in screen_text(pilot))
+        assert "old" not in screen_text(pilot)
+
+
 async def test_a_log_that_begins_anew_is_shown_from_its_end(tmp_path):
     run = run_with_log(tmp_path / "run", LINES)
     async with app_on(tmp_path / "run").run_test(size=SIZE) as pilot:

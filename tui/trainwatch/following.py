@@ -226,6 +226,7 @@ class _Log:
 
     def __init__(self, source: Source, key: AttemptKey) -> None:
         self._source, self._key = source, key
+        self._number = 0
 
     async def read(self, offset: int, length: int) -> bytes:
         """Bytes of the log; fewer at its end. Raises ReadError."""
@@ -235,8 +236,10 @@ class _Log:
             raise ReadError(str(error)) from None
 
     async def size(self) -> int:
-        """Bytes in the log now. Raises ReadError."""
+        """Bytes in the log now; none, once, when another file has taken its place. Raises ReadError."""
         try:
-            return await self._source.log_size(self._key)
+            file = await self._source.log_file(self._key)
         except SourceError as error:
             raise ReadError(str(error)) from None
+        before, self._number = self._number, file.number
+        return file.size if before in (0, file.number) else 0

@@ -3,18 +3,25 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 
 from trainwatch.sources import listing
 from trainwatch.sources.agent_source import AgentSource
 from trainwatch.sources.base import Source, SourceError
 from trainwatch.sources.channel import ExecWay, WayError
 from trainwatch.sources.local import LocalSource
-from trainwatch.sources.merged import MergedSource
+from trainwatch.sources.merged import MergedSource, Newcomers
 from trainwatch.targets import Directory, Docker, Kubernetes, Named, Slurm, Ssh
 from trainwatch_launcher.agent.mounts import file_system, is_remote
 
 Ask = Callable[[str], Awaitable[str]]
+Places = Mapping[str, Callable[[], AgentSource]]
+"""Where a run is, by names that no two places share."""
+
+NODES_AGAIN = 30.0
+"""Seconds between two questions to Slurm's controller, which has others to answer."""
+PODS_AGAIN = 10.0
 
 
 async def open_source(named: Named, ask: Ask | None = None) -> Source:
@@ -34,7 +41,8 @@ async def open_source(named: Named, ask: Ask | None = None) -> Source:
         ways = [
             ExecWay(name, ["docker", "exec", "-i", name], ["docker", "exec", "-it", name]) for name in target.names
         ]  # fmt: skip
-        return _one([AgentSource(way, target.path, python=options.python) for way in ways], named.name)
+        # one source of many also for one: a container of that name may be made anew, with another disk
+        return MergedSource(named.name, [AgentSource(way, target.path, python=options.python) for way in ways])
     return await _kubernetes(named, target)
 
 
@@ -84,13 +92,18 @@ def _labels(addresses: Sequence[str], target: Ssh) -> list[str]:
 
 
 async def _slurm(named: Named, target: Slurm) -> Source:
-    sources = []
-    for job in await listing.slurm_job(target.job):
-        for node in job.nodes:
-            environ = {} if target.path else {"SLURM_JOB_ID": job.number, "SLURMD_NODENAME": node}
-            sources.append(AgentSource(_srun(job.number, node), target.path, environ=environ,
-                                       python=named.options.python))
-    return _one(sources, named.name)
+    async def places() -> Places:
+        return {
+            f"{job.number} {node}": partial(_node, named, target, job.number, node)
+            for job in await listing.slurm_job(target.job) for node in job.nodes
+        }  # fmt: skip
+
+    return await _growing(named.name, places, NODES_AGAIN)
+
+
+def _node(named: Named, target: Slurm, job: str, node: str) -> AgentSource:
+    environ = {} if target.path else {"SLURM_JOB_ID": job, "SLURMD_NODENAME": node}
+    return AgentSource(_srun(job, node), target.path, environ=environ, python=named.options.python)
 
 
 def _srun(job: str, node: str) -> ExecWay:
@@ -100,13 +113,31 @@ def _srun(job: str, node: str) -> ExecWay:
 
 
 async def _kubernetes(named: Named, target: Kubernetes) -> Source:
-    found = await listing.pods(target.namespace, target.pod, target.labels, named.options.container)
-    sources = []
-    for pod in found:
-        place = ["--namespace", pod.namespace, pod.name, "--container", pod.container, "--"]
-        way = ExecWay(pod.name, ["kubectl", "exec", "-i", *place], ["kubectl", "exec", "-it", *place])
-        sources.append(AgentSource(way, target.path, python=named.options.python))
-    return _one(sources, named.name)
+    async def places() -> Places:
+        found = await listing.pods(target.namespace, target.pod, target.labels, named.options.container)
+        return {f"{pod.namespace}/{pod.name}": partial(_pod, named, target, pod) for pod in found}
+
+    if target.pod:
+        return _one([make() for make in (await places()).values()], named.name)
+    return await _growing(named.name, places, PODS_AGAIN)
+
+
+def _pod(named: Named, target: Kubernetes, pod: listing.Pod) -> AgentSource:
+    place = ["--namespace", pod.namespace, pod.name, "--container", pod.container, "--"]
+    way = ExecWay(pod.name, ["kubectl", "exec", "-i", *place], ["kubectl", "exec", "-it", *place])
+    return AgentSource(way, target.path, python=named.options.python)
+
+
+async def _growing(name: str, places: Callable[[], Awaitable[Places]], every: float) -> Source:
+    """One source for all places that there are, and for those that there will be. Raises SourceError."""
+    known: set[str] = set()
+
+    async def look() -> list[AgentSource]:
+        fresh = {place: make for place, make in (await places()).items() if place not in known}
+        known.update(fresh)
+        return [make() for make in fresh.values()]
+
+    return MergedSource(name, await look(), Newcomers(look, every))
 
 
 def _one(sources: Sequence[AgentSource], name: str) -> Source:

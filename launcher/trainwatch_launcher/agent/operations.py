@@ -63,16 +63,16 @@ def runs(_: Server, asked: Facts) -> Facts:
 
 
 def log_size(server: Server, asked: Facts) -> Facts:
-    """Bytes in an attempt's log now; 0 when there is none."""
+    """Bytes in an attempt's log now, and which file it is; 0 when there is none."""
     from trainwatch_launcher.reader import log
-    from trainwatch_launcher.reader.attempt import log_path
+    from trainwatch_launcher.reader.attempt import log_number, log_path
 
     directory = server.attempt_directory(_key(asked))
     if directory is None:
-        return {"size": 0}
+        return {"size": 0, "file": 0}
     path = log_path(directory)
     try:
-        return {"size": log.size(path)}
+        return {"size": log.size(path), "file": log_number(directory)}
     except OSError as error:
         raise OperationError("cannot read %s: %s" % (path, error.strerror or error)) from None
 
@@ -190,16 +190,20 @@ def _identity(directory: str, shared: bool) -> str:
     """The same for the same directory, as any host sees it; empty when nobody can tell.
 
     Device and inode numbers of a network file system differ from host to host; there run.json, which is written once
-    for each directory, tells.
+    for each directory, tells. Elsewhere it does so too, because a container that is made anew gets the old numbers.
     """
     try:
-        if shared:
-            info = read_record(RunInfo, os.path.join(directory, paths.RUN_FILE))
-            return "%s %r" % (info.run_id, info.created)
+        info = read_record(RunInfo, os.path.join(directory, paths.RUN_FILE))
+        written = "%s %r" % (info.run_id, info.created)
+    except (OSError, ValueError):  # RecordError is a ValueError
+        written = ""
+    if shared:
+        return written
+    try:
         facts = os.stat(directory)
         with open(BOOT_ID, encoding="ascii") as file:
-            return "%s %d %d" % (file.read().strip(), facts.st_dev, facts.st_ino)
-    except (OSError, ValueError):  # RecordError is a ValueError
+            return "%s %d %d %s" % (file.read().strip(), facts.st_dev, facts.st_ino, written)
+    except (OSError, ValueError):
         return ""
 
 

@@ -34,6 +34,14 @@ def log_path(directory: str) -> str:
     return os.path.join(directory, paths.OUTPUT)
 
 
+def log_number(directory: str) -> int:
+    """The inode number of an attempt's output: another one means another file in its place. 0 when there is none."""
+    try:
+        return os.lstat(log_path(directory)).st_ino
+    except OSError:
+        return 0
+
+
 def files_of(directory: str) -> tuple[str, ...]:
     """Files of an attempt that its launcher keeps open."""
     return tuple(os.path.join(directory, name) for name in (paths.EVENTS, paths.OUTPUT, paths.INDEX))

@@ -10,6 +10,7 @@ import pytest
 
 from builders import RunBuilder
 from support.following import following
+from trainwatch import opening
 from trainwatch.opening import open_source
 from trainwatch.sources.base import SourceError
 from trainwatch.targets import parse
@@ -107,6 +108,22 @@ async def test_a_pod_by_name_and_the_container_that_it_names_or_the_user(tmp_pat
     async with following(await open_source(parse(f"k8s:pod/w-0:{run.directory}"))) as follower:
         await follower.until(lambda f: f.source.links[0].up)
     assert calls()[-1][calls()[-1].index("--container") + 1] == "sidecar"
+
+
+async def test_a_pod_that_is_made_later_joins_the_run(tmp_path, cluster, monkeypatch):
+    monkeypatch.setattr(opening, "PODS_AGAIN", 0.2)
+    run = RunBuilder(tmp_path / "run")
+    run.rank(0).start()
+    cluster(pod("w-0"))
+    async with following(await open_source(parse(f"k8s:job=7b:{run.directory}"))) as follower:
+        await follower.until(lambda f: f.source.links[0].up)
+        cluster(pod("w-0"), pod("w-1", phase="Pending"))
+        cluster(pod("w-0"), pod("w-1"))
+        await follower.until(lambda f: [link.name for link in f.source.links if link.up] == ["w-0", "w-1"])
+        cluster()  # no pod at all is no reason to forget those that there were
+        run.rank(1).start()
+        await follower.until(lambda f: f.status(AttemptKey(1)))
+        assert len(follower.source.links) == 2
 
 
 @pytest.mark.parametrize(("target", "said"), [

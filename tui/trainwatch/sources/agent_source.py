@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from trainwatch.link import CONNECTED, LAGGING, LOST, RECONNECTING, UP, Link
 from trainwatch.sources import boot
 from trainwatch.sources.agent_client import AgentClient, LostError, RefusedError
-from trainwatch.sources.base import ShellPlan, SourceError
+from trainwatch.sources.base import LogFile, ShellPlan, SourceError
 from trainwatch.sources.channel import Way, WayError
 from trainwatch_launcher.agent import clocks, wire
 from trainwatch_launcher.agent.resume import Have
@@ -110,11 +110,12 @@ class AgentSource:
 
     async def log_size(self, key: AttemptKey) -> int:
         """Bytes in an attempt's output.log now; 0 when there is none. Raises SourceError."""
+        return (await self.log_file(key)).size
 
-        async def ask(client: AgentClient) -> int:
-            return int((await client.call("log_size", key=wire.encode_key(key)))["size"])
-
-        return await self._ask(ask, again=True)
+    async def log_file(self, key: AttemptKey) -> LogFile:
+        """An attempt's output.log as it is now. Raises SourceError."""
+        facts = await self._ask(lambda client: client.call("log_size", key=wire.encode_key(key)), again=True)
+        return LogFile(int(facts["size"]), int(facts["file"]))
 
     async def read_log(self, key: AttemptKey, offset: int, length: int) -> bytes:
         """Bytes of an attempt's output.log, 16 MiB at most; fewer at its end. Raises SourceError."""
@@ -189,7 +190,8 @@ class AgentSource:
             if error.final:
                 self._fatal = SourceError(f"{self.link.name}: {error}")
                 return
-            await asyncio.sleep(delay)
+            # whatever was on the way may be dead without knowing it yet: nothing of it is used again
+            await asyncio.gather(self._way.close(), asyncio.sleep(delay))
             self._become(RECONNECTING, str(error), since=since)
 
     async def _live_once(self) -> None:
@@ -215,7 +217,10 @@ class AgentSource:
         # no limit in time: a mount that hangs may come back, and the beats tell whether the agent is still there
         found = await client.call("find", None, path=path, environ=self._environ)
         self._set(directory=str(found["directory"]))
-        self.disk = self.disk or str(found["identity"]) or f"{self.link.name}:{self.link.directory}"
+        disk = str(found["identity"]) or self.disk or f"{self.link.name}:{self.link.directory}"
+        if self.disk and disk != self.disk and self.gate is not None:
+            self.have = Have()  # a container that was made anew, say: what came was of another directory
+        self.disk = disk if self.gate is not None else self.disk or disk
         if self.gate is not None and not self.gate(self):
             await self._stand_by(client, beats)
         self.reading = True

@@ -25,6 +25,16 @@ class ShellPlan:
     """One line for the person: what this shell is, and what it is not."""
 
 
+@dataclass(frozen=True)
+class LogFile:
+    """An attempt's output.log at one moment."""
+
+    size: int
+    """In bytes; 0 when there is none."""
+    number: int
+    """Which file it is: another number is another file in the same place."""
+
+
 class Source(Protocol):
     """One run, followed. All methods are coroutines or cheap, and none blocks the event loop."""
 
@@ -53,6 +63,10 @@ class Source(Protocol):
 
     async def log_size(self, key: AttemptKey) -> int:
         """Bytes in an attempt's output.log now; 0 when there is none. Raises SourceError."""
+        ...
+
+    async def log_file(self, key: AttemptKey) -> LogFile:
+        """An attempt's output.log as it is now. Raises SourceError."""
         ...
 
     async def read_log(self, key: AttemptKey, offset: int, length: int) -> bytes:

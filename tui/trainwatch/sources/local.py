@@ -9,12 +9,12 @@ from typing import TypeVar
 
 from trainwatch.link import Link
 from trainwatch.sources import shells
-from trainwatch.sources.base import ShellPlan, SourceError
-from trainwatch.sources.watching import Watcher
+from trainwatch.sources.base import LogFile, ShellPlan, SourceError
+from trainwatch.sources.watching import Doubt, Watcher
 from trainwatch_launcher.agent.mounts import file_system, is_remote
 from trainwatch_launcher.reader import log, metrics
-from trainwatch_launcher.reader.attempt import log_path
-from trainwatch_launcher.reader.changes import AttemptKey, Change, Unreadable
+from trainwatch_launcher.reader.attempt import log_number, log_path
+from trainwatch_launcher.reader.changes import AttemptKey, Change, StatusChanged, Unreadable
 from trainwatch_launcher.reader.directory import Reader, concerns
 from trainwatch_launcher.reader.requests import RequestError, withdraw_request, write_request
 from trainwatch_launcher.rundir.gpus import Metrics
@@ -47,6 +47,7 @@ class LocalSource:
         self._touched: set[str] = set()
         self._trouble: list[Change] = []
         self._watcher: Watcher | None = None
+        self._doubt = Doubt()
         self._next_look = 0.0
 
     @property
@@ -70,6 +71,7 @@ class LocalSource:
                 everything = started >= self._next_look
                 batch = await asyncio.to_thread(self._reader.poll, None if everything else touched)
                 if everything:
+                    self._question(batch)
                     self._next_look = time.monotonic() + max(pause, (time.monotonic() - started) * POLL_SHARE)
                     pause = POLL if self._watcher is None else SAFETY
                 if self._reader.behind:
@@ -84,12 +86,16 @@ class LocalSource:
 
     async def log_size(self, key: AttemptKey) -> int:
         """Bytes in an attempt's output.log now; 0 when there is none. Raises SourceError."""
+        return (await self.log_file(key)).size
+
+    async def log_file(self, key: AttemptKey) -> LogFile:
+        """An attempt's output.log as it is now. Raises SourceError."""
         directory = self._reader.attempt_directory(key)
         if directory is None:
-            return 0
+            return LogFile(0, 0)
         path = log_path(directory)
         try:
-            return await asyncio.to_thread(log.size, path)
+            return await asyncio.to_thread(lambda: LogFile(log.size(path), log_number(directory)))
         except OSError as error:
             raise SourceError(f"cannot read {path}: {error.strerror or error}") from None
 
@@ -163,8 +169,16 @@ class LocalSource:
         if self._watcher is not None:
             self._watcher.stop()
 
-    def _note(self, paths: set[str]) -> None:
-        self._touched |= paths
+    def _question(self, batch: Sequence[Change]) -> None:
+        """After a look at everything: watch no longer when the kernel turns out to tell of some changes only."""
+        changed = {self._directory_of(change.key) for change in batch if isinstance(change, StatusChanged)}
+        if self._doubt.confirmed(changed) and self._watcher is not None:
+            self._stop_watching()
+            self._note_failure(Doubt.sentence)
+
+    def _note(self, touched: set[str]) -> None:
+        self._touched |= touched
+        self._doubt.note(touched)
         self._wake.set()
 
     def _note_failure(self, why: str) -> None:

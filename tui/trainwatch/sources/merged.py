@@ -5,12 +5,13 @@ import asyncio
 import contextlib
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from trainwatch.link import LOST, Link
 from trainwatch.sources.agent_source import AgentSource, ElsewhereError
-from trainwatch.sources.base import ShellPlan, SourceError
+from trainwatch.sources.base import LogFile, ShellPlan, SourceError
 from trainwatch_launcher.reader.changes import (
     AttemptFound,
     AttemptKey,
@@ -27,17 +28,28 @@ GATHER = 0.05
 """For so many seconds changes are gathered before they are told: a thousand hosts would be told of one by one."""
 
 
+@dataclass(frozen=True)
+class Newcomers:
+    """Finds hosts that join a run later: pods that are made anew, nodes of an array's next job."""
+
+    look: Callable[[], Awaitable[Sequence[AgentSource]]]
+    """Those that are new since the last call. Raises SourceError."""
+    every: float
+    """Seconds between two looks."""
+
+
 class MergedSource:
-    """Follows all of `sources` as one run.
+    """Follows all of `sources` as one run, and those that `newcomers` finds later.
 
     A rank that was started again on another host has an attempt 1 on each of their disks; here the later one becomes
     its attempt 2. Hosts that see the same directory are kept connected as spares, for shells and for when the one that
     is read is lost. A host that holds another run is left out, which is said. `changes` may be iterated once.
     """
 
-    def __init__(self, name: str, sources: Sequence[AgentSource]) -> None:
+    def __init__(self, name: str, sources: Sequence[AgentSource], newcomers: Newcomers | None = None) -> None:
         self.name = name
         self._sources = list(sources)
+        self._newcomers = newcomers
         self._batches: asyncio.Queue[tuple[AgentSource, Sequence[Change]]] = asyncio.Queue(maxsize=len(sources) + 1)
         self._names = Names()
         self._disks: dict[str, _Disk] = {}
@@ -48,8 +60,7 @@ class MergedSource:
         self._closed = False
         self._carried = 0
         for source in self._sources:
-            source.gate = self._may_read
-            source.patient = True
+            self._welcome(source)
 
     @property
     def links(self) -> tuple[Link, ...]:
@@ -69,6 +80,8 @@ class MergedSource:
     async def changes(self) -> AsyncIterator[Sequence[Change]]:
         """Batches of changes of all hosts. Raises SourceError when none of them can be read."""
         self._tasks = [asyncio.create_task(self._pump(source)) for source in self._sources]
+        if self._newcomers is not None:
+            self._tasks.append(asyncio.create_task(self._grow(self._newcomers)))
         came = await self._settled()
         self._carried -= len(came)
         yield [change for source, batch in came for change in self._renamed(source, batch)]
@@ -86,8 +99,14 @@ class MergedSource:
 
     async def log_size(self, key: AttemptKey) -> int:
         """Bytes in an attempt's output.log now; 0 when there is none. Raises SourceError."""
-        disk, own = self._names.own(key)
-        return await self._disks[disk].reader.log_size(own) if disk in self._disks else 0
+        return (await self.log_file(key)).size
+
+    async def log_file(self, key: AttemptKey) -> LogFile:
+        """An attempt's output.log as it is now. Raises SourceError."""
+        if not self._names.own(key)[0]:
+            return LogFile(0, 0)
+        source, own = self._owner(key)
+        return await source.log_file(own)
 
     async def read_log(self, key: AttemptKey, offset: int, length: int) -> bytes:
         """Bytes of an attempt's output.log; fewer at its end. Raises SourceError."""
@@ -132,6 +151,23 @@ class MergedSource:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*(source.close() for source in self._sources), *self._tasks, return_exceptions=True)
+
+    def _welcome(self, source: AgentSource) -> None:
+        source.gate = self._may_read
+        source.patient = True
+
+    async def _grow(self, newcomers: Newcomers) -> None:
+        """Look for hosts that join, again and again."""
+        while not self._closed:
+            await asyncio.sleep(newcomers.every)
+            try:
+                found = await newcomers.look()
+            except SourceError:
+                continue  # nobody answers now, or nothing of it runs any more: what we have stays
+            for source in found:
+                self._welcome(source)
+                self._sources.append(source)
+                self._tasks.append(asyncio.create_task(self._pump(source)))
 
     async def _pump(self, source: AgentSource) -> None:
         try:
@@ -220,7 +256,10 @@ class MergedSource:
         disk, own = self._names.own(key)
         if disk not in self._disks:
             raise SourceError(f"this run has no attempt {key.attempt} of rank {key.rank}")
-        return self._disks[disk].reader, own
+        reader = self._disks[disk].reader
+        if reader.disk != disk:
+            raise SourceError(f"{reader.link.name}: what attempt {key.attempt} of rank {key.rank} wrote is gone there")
+        return reader, own
 
 
 class _Disk:
