@@ -26,6 +26,7 @@ commands, each with its own --help:
   trainwatch hold TARGET --rank N --release      end or extend (--extend 2h) the hold of a failed worker
   trainwatch shell TARGET --rank N               a shell in the rank's directory and environment
   trainwatch inspect LOG...                      what any log says: newest step, loss, rates, phases
+  trainwatch lint FILE...                        what hides failures or wastes GPU time in a start command
   trainwatch pack                                the launcher as one file, for workers without an installation
   trainwatch demo                                a real training on this machine that fails, to try all this on
 
@@ -41,6 +42,7 @@ COMMANDS = {
     "shell": "trainwatch.commands.shell",
     "inspect": "trainwatch.commands.inspect",
     "pack": "trainwatch.commands.pack",
+    "lint": "trainwatch.commands.lint",
     "demo": "trainwatch.demo.command",
 }
 INTERRUPTED = 130

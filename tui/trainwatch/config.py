@@ -1,4 +1,4 @@
-"""What the user has set once for all: named targets and default options, from ~/.config/trainwatch/config.toml.
+"""What the user has set once for all: targets, default options, lint rules. From ~/.config/trainwatch/config.toml.
 
     [options]
     handshakes = 8
@@ -9,6 +9,9 @@
     [targets.lab]
     target = "ssh://login/shared/runs"
     ssh_config = "~/lab/ssh_config"
+
+    [lint]
+    ignore = ["no-nounset"]
 """
 from __future__ import annotations
 
@@ -53,6 +56,8 @@ class Config:
     """What each name stands for."""
     of_target: Mapping[str, Options] = field(default_factory=lambda: MappingProxyType({}))
     """The options of each name, those for all included."""
+    lint_ignore: tuple[str, ...] = ()
+    """Rules that `trainwatch lint` leaves out."""
 
 
 def path() -> Path:
@@ -78,7 +83,7 @@ def load(file: Path | None = None) -> Config:
 
 
 def _config(data: Mapping[str, Any]) -> Config:
-    _only(data, ("options", "targets"), "the file")
+    _only(data, ("options", "targets", "lint"), "the file")
     options = _options(Options(), _table(data.get("options", {}), "options"), "options")
     targets: dict[str, str] = {}
     of_target: dict[str, Options] = {}
@@ -89,7 +94,16 @@ def _config(data: Mapping[str, Any]) -> Config:
         if not isinstance(target, str) or not target:
             raise ValueError(f"{where} needs a target, such as target = \"ssh://host/path\"")
         targets[name], of_target[name] = target, _options(options, entry, where)
-    return Config(options, MappingProxyType(targets), MappingProxyType(of_target))
+    return Config(options, MappingProxyType(targets), MappingProxyType(of_target), _lint_ignore(data.get("lint", {})))
+
+
+def _lint_ignore(value: object) -> tuple[str, ...]:
+    table = _table(value, "lint")
+    _only(table, ("ignore",), "lint")
+    names = table.get("ignore", [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError('lint.ignore must be a list of rules, such as ["no-nounset"]')
+    return tuple(names)
 
 
 def _options(base: Options, table: Mapping[str, Any], where: str) -> Options:
