@@ -41,6 +41,9 @@ NEVER = {
     "trainwatch.sources": (
         "textual", "trainwatch.model", "trainwatch.widgets", "trainwatch.screens", "trainwatch.app",
         "trainwatch.commands", "trainwatch.opening"),
+    "trainwatch.lint": (
+        "textual", "rich", "asyncio", "subprocess", "threading", "time", "socket", "re", "trainwatch.sources",
+        "trainwatch.app", "trainwatch.screens", "trainwatch.widgets", "trainwatch.commands"),
     "trainwatch.commands": ("trainwatch.screens", "trainwatch.widgets"),
     "trainwatch.demo.worker": ("trainwatch_launcher",),
 }

@@ -28,6 +28,7 @@ commands, each with its own --help:
   trainwatch report TARGET                       a run as one page of HTML, for a ticket
   trainwatch serve TARGET                        the screen in a browser
   trainwatch inspect LOG...                      what any log says: newest step, loss, rates, phases
+  trainwatch lint FILE...                        what hides failures or wastes GPU time in a start command
   trainwatch pack                                the launcher as one file, for workers without an installation
   trainwatch completion bash|zsh|fish            what makes your shell complete commands, options and names
   trainwatch demo                                a real training on this machine that fails, to try all this on
@@ -46,6 +47,7 @@ COMMANDS = {
     "report": "trainwatch.commands.report",
     "serve": "trainwatch.commands.serve",
     "pack": "trainwatch.commands.pack",
+    "lint": "trainwatch.commands.lint",
     "demo": "trainwatch.demo.command",
     "simulate": "trainwatch.simulation.command",
     "completion": "trainwatch.commands.completion",

@@ -1,4 +1,4 @@
-"""What the user has set once for all: named targets and default options, from ~/.config/trainwatch/config.toml.
+"""What the user has set once for all: targets, default options, lint rules. From ~/.config/trainwatch/config.toml.
 
     [options]
     handshakes = 8
@@ -12,6 +12,9 @@
     [targets.lab]
     target = "ssh://login/shared/runs"
     ssh_config = "~/lab/ssh_config"
+
+    [lint]
+    ignore = ["no-nounset"]
 """
 from __future__ import annotations
 
@@ -65,6 +68,8 @@ class Config:
     """What each name stands for."""
     of_target: Mapping[str, Options] = field(default_factory=lambda: MappingProxyType({}))
     """The options of each name, those for all included."""
+    lint_ignore: tuple[str, ...] = ()
+    """Rules that `trainwatch lint` leaves out."""
 
 
 def path() -> Path:
@@ -90,7 +95,7 @@ def load(file: Path | None = None) -> Config:
 
 
 def _config(data: Mapping[str, Any]) -> Config:
-    _only(data, ("options", "shell", "targets"), "the file")
+    _only(data, ("options", "shell", "targets", "lint"), "the file")
     options = _options(Options(), _table(data.get("options", {}), "options"), "options")
     targets: dict[str, str] = {}
     of_target: dict[str, Options] = {}
@@ -101,8 +106,9 @@ def _config(data: Mapping[str, Any]) -> Config:
         if not isinstance(target, str) or not target:
             raise ValueError(f"{where} needs a target, such as target = \"ssh://host/path\"")
         targets[name], of_target[name] = target, _options(options, entry, where)
-    return Config(options, _shell(_table(data.get("shell", {}), "shell")), MappingProxyType(targets),
-                  MappingProxyType(of_target))  # fmt: skip
+    shell = _shell(_table(data.get("shell", {}), "shell"))
+    lint_ignore = _lint_ignore(data.get("lint", {}))
+    return Config(options, shell, MappingProxyType(targets), MappingProxyType(of_target), lint_ignore)
 
 
 def _shell(table: Mapping[str, Any]) -> Shell:
@@ -111,6 +117,15 @@ def _shell(table: Mapping[str, Any]) -> Shell:
     if wrong is not None:
         raise ValueError(f"shell.{wrong} must be true or false")
     return Shell(**table)
+
+
+def _lint_ignore(value: object) -> tuple[str, ...]:
+    table = _table(value, "lint")
+    _only(table, ("ignore",), "lint")
+    names = table.get("ignore", [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError('lint.ignore must be a list of rules, such as ["no-nounset"]')
+    return tuple(names)
 
 
 def _options(base: Options, table: Mapping[str, Any], where: str) -> Options:
