@@ -42,6 +42,7 @@ class Record:
 
     if TYPE_CHECKING:
         _fields: ClassVar[dict[str, tuple[str, bool]]]
+        _required: ClassVar[tuple[str, ...]]
 
     def __init_subclass__(cls) -> None:
         # name -> (declared type, may be null); the annotations are strings because of the __future__ import
@@ -49,16 +50,16 @@ class Record:
         for name, declared in cls.__annotations__.items():
             kind, _, null = str(declared).partition("|")
             cls._fields[name] = (kind.strip(), null.strip() == "None")
+            if cls._fields[name][1] and not hasattr(cls, name):
+                setattr(cls, name, None)
+        cls._required = tuple(name for name in cls._fields if not hasattr(cls, name))
 
     def __init__(self, /, **values: Any) -> None:  # "/": a fact in somebody's file may be named `self`
-        for name, (_, nullable) in self._fields.items():
+        for name in self._fields:
             if name in values:
-                setattr(self, name, values.pop(name))
-            elif hasattr(type(self), name):
-                continue  # the class holds its default
-            elif nullable:
-                setattr(self, name, None)
-            else:
+                setattr(self, name, values.pop(name))  # the class holds the others' defaults
+        for name in self._required:
+            if name not in self.__dict__:
                 raise RecordError("%s needs %s" % (type(self).__name__, name))
         self.extra: dict[str, Any] = values
 
@@ -89,12 +90,20 @@ class Record:
         version = data.get("v" if "v" in cls._fields else "format")
         if isinstance(version, NUMBER) and version > FORMAT:
             raise NewerFormatError("format %s is newer than this trainwatch (it knows format %d)" % (version, FORMAT))
-        values = {}
+        # thousands of GPUs may come in every second: no detour by the constructor, and the common types first
+        record = cls.__new__(cls)
+        known, extra, fields = record.__dict__, {}, cls._fields
         for name, value in data.items():
-            declared = cls._fields.get(name)
-            if declared is None or (value is None and declared[1]) or is_a(value, declared[0]):
-                values[name] = value
-        return cls(**values)
+            declared = fields.get(name)
+            if declared is None:
+                extra[name] = value
+            elif (value is None and declared[1]) or is_a(value, declared[0]):
+                known[name] = value
+        for name in cls._required:
+            if name not in known:
+                raise RecordError("%s needs %s" % (cls.__name__, name))
+        record.extra = extra
+        return record
 
     def replace(self: R, /, **changes: Any) -> R:
         """A copy with some fields changed."""

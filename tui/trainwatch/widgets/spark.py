@@ -18,7 +18,8 @@ def level(value: float | None, low: float, high: float) -> str:
     """One cell for a value between two others."""
     if value is None or not math.isfinite(value):
         return GAP
-    share = (max(low, min(high, value)) - low) / (high - low) if high > low else 0.5
+    # halves: the difference of two numbers may be none any more
+    share = (max(low, min(high, value)) / 2 - low / 2) / (high / 2 - low / 2) if high > low else 0.5
     return LEVELS[min(len(LEVELS) - 1, int(share * len(LEVELS)))]
 
 
