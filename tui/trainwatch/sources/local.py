@@ -29,7 +29,7 @@ POLL = 0.5
 POLL_SHARE = 10
 """Looking takes at most one part in so many of the time."""
 WATCHED = 256
-"""Of more attempts that live the kernel is not asked: each would be told several times a second, at the price of several
+"""Of more attempts that live the kernel is not asked: it tells of each several times a second, at the price of several
 looks at it."""
 GLANCE = 0.5
 """Seconds between two looks at the statuses of so many …"""
@@ -186,7 +186,7 @@ class LocalSource:
         self._watcher.start()
 
     def _watch_no_more_than_pays(self) -> None:
-        """With many attempts look at their statuses instead, from now on; a file server is asked seldom all the same."""
+        """With many attempts look at their statuses instead from now on; a file server is asked seldom all the same."""
         if self._next_glance == math.inf and not self._remote and self._reader.live > WATCHED:
             self._stop_watching()
             self._watcher = None
