@@ -4,6 +4,8 @@ Not a dataclass, because importing `dataclasses` costs the launcher 12 ms before
 """
 from __future__ import annotations
 
+from sys import intern
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, ClassVar, Mapping, TypeVar
@@ -101,7 +103,7 @@ class Record:
         for name, value in data.items():
             known = expected.get(name)
             if known is None:
-                extra[name] = value
+                extra[intern(name)] = value  # one copy of each name for the thousands of records that have it
                 continue
             own, kind, null_is_stored = known
             found = value.__class__
