@@ -10,22 +10,24 @@ from hypothesis import strategies as st
 
 from builders import NOW
 from trainwatch.model import findings
-from trainwatch.model.gpus import Gpus
+from trainwatch.model.gpus import Gpus, gpus_in
 from trainwatch.model.progress import Progress
 from trainwatch.model.rows import Row
 from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.rundir.gpus import Gpu
+from trainwatch_launcher.rundir.records import Status
 
 H100 = "NVIDIA H100 80GB HBM3"
 
 
 def row(rank=0, step=100, step_time=1.0, age=0.5, *, util=97.0, clock=1755, stride=1, state="running", quiet=1.0,
         **facts):
-    gpu = Gpu(index=0, uuid=f"GPU-{rank}", name=H100, util=round(util), clock=clock)
+    gpus = gpus_in(Status(time=NOW, gpus=[
+        {"index": 0, "uuid": f"GPU-{rank}", "name": H100, "util": round(util), "clock": clock}]))
     progress = Progress(step=step, total=1000, seen_step_time=step_time, stride=stride, loss=2.0)
     key = AttemptKey(rank)
     return Row(key=key, label=str(rank), state=state, phase="Train", progress=progress, progress_age=age,
-               last_output_age=quiet, gpus=Gpus((gpu,), util=util), **facts)  # fmt: skip
+               last_output_age=quiet, gpus=gpus, **facts)  # fmt: skip
 
 
 def kinds(rows):

@@ -50,24 +50,24 @@ class Record:
     def __init_subclass__(cls) -> None:
         # name -> (declared type, may be null); the annotations are strings because of the __future__ import
         cls._fields = {}
-        # the same for reading, with the one copy of each name that all records share, and whether null must be stored
-        cls._expected = {}
         for name, declared in cls.__annotations__.items():
             kind, _, null = str(declared).partition("|")
             cls._fields[name] = (kind.strip(), null.strip() == "None")
-            stored = null.strip() == "None" and getattr(cls, name, 0) is not None
-            cls._expected[name] = (name, kind.strip(), stored)
+            if cls._fields[name][1] and not hasattr(cls, name):
+                setattr(cls, name, None)
+        # the same for reading: with the one copy of each name that all records share, and whether null is no default
+        cls._expected = {
+            name: (name, kind, nullable and getattr(cls, name, None) is not None)
+            for name, (kind, nullable) in cls._fields.items()
+        }
         cls._required = tuple(name for name in cls._fields if not hasattr(cls, name))
 
     def __init__(self, /, **values: Any) -> None:  # "/": a fact in somebody's file may be named `self`
-        for name, (_, nullable) in self._fields.items():
+        for name in self._fields:
             if name in values:
-                setattr(self, name, values.pop(name))
-            elif hasattr(type(self), name):
-                continue  # the class holds its default
-            elif nullable:
-                setattr(self, name, None)
-            else:
+                setattr(self, name, values.pop(name))  # the class holds the others' defaults
+        for name in self._required:
+            if name not in self.__dict__:
                 raise RecordError("%s needs %s" % (type(self).__name__, name))
         self.extra: dict[str, Any] = values
 
@@ -98,28 +98,27 @@ class Record:
         version = data.get("v" if "v" in cls._fields else "format")
         if isinstance(version, NUMBER) and version > FORMAT:
             raise NewerFormatError("format %s is newer than this trainwatch (it knows format %d)" % (version, FORMAT))
+        # thousands may come in every second: no detour by the constructor, the common types first, and nothing is kept
+        # of what the class says anyway: half of a status is null
         record = cls.__new__(cls)
-        values, extra, expected = record.__dict__, {}, cls._expected
+        known, extra, expected = record.__dict__, {}, cls._expected
         for name, value in data.items():
-            known = expected.get(name)
-            if known is None:
-                extra[intern(name)] = value  # one copy of each name for the thousands of records that have it
+            declared = expected.get(name)
+            if declared is None:
+                extra[intern(name)] = value
                 continue
-            own, kind, null_is_stored = known
-            found = value.__class__
+            own, kind, null_is_kept = declared
             if value is None:
-                if null_is_stored:  # elsewhere the class says so already: half of a status is null
-                    values[own] = None
-            elif found is float and kind == "float":  # what most values are; `is_a` in short, as its call is dear here
+                if null_is_kept:
+                    known[own] = None
+            elif value.__class__ is float and kind == "float":  # `is_a` in short: its call is dear here
                 if -MAX_NUMBER < value < MAX_NUMBER:
-                    values[own] = value
+                    known[own] = value
             elif is_a(value, kind):
-                values[own] = value
+                known[own] = value
         for name in cls._required:
-            if name not in values:
-                if not cls._fields[name][1]:
-                    raise RecordError("%s needs %s" % (cls.__name__, name))
-                values[name] = None
+            if name not in known:
+                raise RecordError("%s needs %s" % (cls.__name__, name))
         record.extra = extra
         return record
 

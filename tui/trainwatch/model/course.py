@@ -2,11 +2,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import sub
-from statistics import median
 
 from trainwatch_launcher.rundir.records import Status
 
@@ -71,6 +70,16 @@ class Course:
 
 
 NO_COURSE = Course()
+
+
+def median(values: Iterable[float]) -> float:
+    """The value in the middle, or the mean of the two there. Raises IndexError for none.
+
+    `statistics` has one too, and takes 8 ms of every start.
+    """
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
 def after(course: Course, status: Status) -> Course:

@@ -11,6 +11,8 @@ from trainwatch_launcher.rundir.records import Status
 LOST, ECC, HOT, THROTTLED = "lost", "ecc", "hot", "slowed"
 AILS = (LOST, ECC, HOT, THROTTLED)
 """What a GPU can suffer from, the worst first."""
+BUSY = 50
+"""Per cent of utilisation from which on a GPU works."""
 HOT_FROM = 87
 """Degrees Celsius. Data-centre GPUs name 85 to 93 as where they slow down (`nvidia-smi -q -d TEMPERATURE`)."""
 THERMAL = frozenset(("hw_thermal", "sw_thermal"))
@@ -32,6 +34,12 @@ class Gpus:
     """Of the GPU that is fullest: that one will be out of memory first."""
     ail: str = ""
     """The worst that any of them suffers from, one of `AILS`; empty when all are well."""
+    telling: int = 0
+    """How many GPUs say their utilisation."""
+    identities: tuple[tuple[str, str], ...] = ()
+    """What tells each GPU from all others: UUID, and which instance of it. No UUID: nobody can tell."""
+    busy_clocks: tuple[int, int] | None = None
+    """The lowest and the highest clock of the GPUs that work, in MHz; None when none does or no clock is known."""
 
     def __len__(self) -> int:
         return len(self.each)
@@ -51,12 +59,16 @@ def gpus_in(status: Status | None) -> Gpus:
     full = max(each, key=_fullness)
     known = full.memory_used is not None and full.memory_total is not None
     ails = {ail for gpu in each if (ail := ail_of(gpu))}
+    clocks = [gpu.clock for gpu in each if gpu.clock and gpu.util is not None and gpu.util >= BUSY]
     return Gpus(
         each=each,
         note=status.gpu_note,
         util=sum(utils) / len(utils) if utils else None,
+        telling=len(utils),
+        identities=tuple((gpu.uuid, gpu.mig or "") for gpu in each),
         memory_used=full.memory_used if known else None,
         memory_total=full.memory_total if known else None,
+        busy_clocks=(min(clocks), max(clocks)) if clocks else None,
         ail=next((ail for ail in AILS if ail in ails), ""),
     )
 
@@ -108,23 +120,40 @@ def owners(reported: Iterable[tuple[AttemptKey, Gpus]]) -> Mapping[AttemptKey, A
     That is the one with the fewest GPUs, then the first: a local rank rather than its container. An attempt is in the
     result when others draw all of its GPUs, with the first of them.
     """
+    several = list(reported)
+    if _all_different(several):
+        return {}
     drawn: dict[tuple[str, str], AttemptKey] = {}
     given: dict[AttemptKey, AttemptKey] = {}
-    for key, gpus in sorted(reported, key=lambda one: (len(one[1]), one[0])):
-        identities = [(gpu.uuid, gpu.mig or "") for gpu in gpus.each]
-        if identities and all(uuid and (uuid, mig) in drawn for uuid, mig in identities):
-            given[key] = min(drawn[identity] for identity in identities)
+    for key, gpus in sorted(several, key=lambda one: (len(one[1]), one[0])):
+        if gpus.identities and all(identity[0] and identity in drawn for identity in gpus.identities):
+            given[key] = min(drawn[identity] for identity in gpus.identities)
             continue
-        for identity in identities:
+        for identity in gpus.identities:
             drawn.setdefault(identity, key)
     return given
 
 
 def mean_util(reported: Iterable[tuple[AttemptKey, Gpus]]) -> tuple[float | None, int]:
     """The mean utilisation of all GPUs, each counted once, and how many there are."""
+    several = list(reported)
+    if _all_different(several):
+        count = sum(gpus.telling for _, gpus in several)
+        total = sum(gpus.util * gpus.telling for _, gpus in several if gpus.util is not None)
+        return (total / count if count else None), count
     utils: dict[object, int] = {}
-    for key, gpus in reported:
-        for place, gpu in enumerate(gpus.each):
+    for key, gpus in several:
+        for place, (identity, gpu) in enumerate(zip(gpus.identities, gpus.each, strict=True)):
             if gpu.util is not None:
-                utils[(gpu.uuid, gpu.mig) if gpu.uuid else (key, place)] = gpu.util
+                utils[identity if identity[0] else (key, place)] = gpu.util
     return (sum(utils.values()) / len(utils) if utils else None), len(utils)
+
+
+def _all_different(reported: Iterable[tuple[AttemptKey, Gpus]]) -> bool:
+    """Whether no GPU is reported twice: as a rule, and quickly found."""
+    seen: set[tuple[str, str]] = set()
+    count = 0
+    for _, gpus in reported:
+        seen.update(gpus.identities)
+        count += len(gpus.identities)
+    return len(seen) == count

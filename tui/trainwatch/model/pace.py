@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import TypeVar
 
+from trainwatch.model.course import median
+from trainwatch.model.gpus import BUSY
 from trainwatch.model.rows import Row
 from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.rundir.gpus import Gpu
@@ -32,8 +33,8 @@ STEP_FLOOR = 0.03
 CLOCK_BELOW = 0.85
 """A GPU whose clock is below so much of its peers' is slow: power limits alone move it by less."""
 CLOCK_FLOOR = 0.02
-BUSY, IDLE = 50.0, 10.0
-"""Per cent of utilisation from which on a GPU works, and below which it does not."""
+IDLE = 10.0
+"""Per cent of utilisation below which a GPU does nothing."""
 STILL = 10.0
 """Ranks whose step has not changed for so many seconds, and for `STILL_STEPS` steps, wait."""
 STILL_STEPS = 5.0
@@ -166,10 +167,13 @@ def _by_phase(rows: Sequence[Row]) -> Mapping[str, list[Row]]:
 
 def slow_gpus(rows: Iterable[Row]) -> list[tuple[Slow, Gpu]]:
     """GPUs that run slower than others of their kind at the same work; `own` and `others` are MHz."""
+    working = [row for row in rows if row.state == RUNNING and not row.superseded and row.gpus.busy_clocks is not None]
+    clocks_of_rows = [row.gpus.busy_clocks for row in working if row.gpus.busy_clocks is not None]
+    highest = max((high for _, high in clocks_of_rows), default=0)
+    if all(low >= CLOCK_BELOW * highest for low, _ in clocks_of_rows):
+        return []  # the usual case, and thousands of GPUs need not be looked at one by one
     kinds: dict[tuple[str, bool], dict[tuple[AttemptKey, int], Gpu]] = defaultdict(dict)
-    for row in rows:
-        if row.state != RUNNING or row.superseded:
-            continue
+    for row in working:
         for place, gpu in enumerate(row.gpus.each):
             if gpu.clock and gpu.util is not None and gpu.util >= BUSY:
                 kinds[(gpu.name, gpu.mig is not None)][(row.key, place)] = gpu

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual import events, on
 from textual.app import ComposeResult
 
@@ -12,7 +14,7 @@ from trainwatch.model.findings import Finding, Findings, Notes
 from trainwatch.model.rows import Row, row_of
 from trainwatch.model.state import Attempt
 from trainwatch.model.summary import summary
-from trainwatch.model.whole import whole
+from trainwatch.model.whole import Whole, whole
 from trainwatch.screens.feed import Feed
 from trainwatch.screens.run_screen import RunScreen
 from trainwatch.widgets import header, progress_bar
@@ -29,6 +31,8 @@ from trainwatch_launcher.rundir.state import BAD
 FULL_TICK_ROWS = 500
 """With more rows than this, a tick renews only what is on screen, and everything every `FULL_TICK_EVERY` seconds."""
 FULL_TICK_EVERY = 5
+STUDY_EVERY = 2
+"""With so many rows the ranks are compared with each other every so many seconds, however often they change."""
 
 
 class Overview(RunScreen):
@@ -52,6 +56,8 @@ class Overview(RunScreen):
         self._watch = Findings()
         self._found: tuple[Finding, ...] = ()
         self._notes = Notes()
+        self._whole = Whole()
+        self._study_at = 0
 
     def compose(self) -> ComposeResult:
         """From top to bottom."""
@@ -119,12 +125,19 @@ class Overview(RunScreen):
                 fresh[key] = (attempt, row_of(run, key, now))
         self._known = fresh
         rows = tuple(row for _, row in fresh.values())
+        if len(rows) <= FULL_TICK_ROWS or self._ticks >= self._study_at or len(rows) != len(self._rows):
+            self._study_at = self._ticks + STUDY_EVERY
+            self._study(rows, now)
+        self._rows = tuple(map(self._notes.on, rows))
+
+    def _study(self, rows: Sequence[Row], now: float) -> None:
+        """Compare the ranks with each other, and take them together: what costs most with thousands of them."""
         self._found = self._watch.of(rows, now)
         if any(row.state in BAD and not row.superseded for row in rows):
             # what the others do after a failure is no news; what may be its cause is
             self._found = tuple(one for one in self._found if one.kind in findings.CAUSES)
         self._notes = Notes(self._found, rows)
-        self._rows = tuple(map(self._notes.on, rows))
+        self._whole = whole(rows)
 
     def _show_rows(self) -> None:
         note = ""
@@ -167,7 +180,7 @@ class Overview(RunScreen):
 
     def _show_progress(self, width: int) -> None:
         """How far the run is, and what is noteworthy; each line only when there is something to say."""
-        progress, told = whole(self._rows), findings.told(self._found)
+        progress, told = self._whole, findings.told(self._found)
         self.set_class(progress.known, "progressing")
         self.set_class(bool(told), "noticing")
         self.query_one("#progress", Bar).show(progress_bar.whole_parts(progress, width))
