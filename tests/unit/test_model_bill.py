@@ -6,7 +6,7 @@ import pytest
 from builders import NOW, STARTED, RunBuilder
 from trainwatch.commands.targets import Followed
 from trainwatch.model.bill import GpuHours, gpu_hours, phase_costs, words
-from trainwatch.model.state import Phase
+from trainwatch.model.phases import Phase
 from trainwatch_launcher.rundir.gpus import metrics
 
 HOUR = 3600.0

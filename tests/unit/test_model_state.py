@@ -1,11 +1,13 @@
 """The run's state: changes in, the next state out, the one before untouched."""
 from __future__ import annotations
 
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import NOW, RunBuilder, crashed_run
-from trainwatch.model.state import EMPTY, MAX_EVENTS, MAX_MILESTONES, MAX_PROBLEMS, apply
+from trainwatch.model.state import EMPTY, LEAST, MAX_MILESTONES, MAX_PROBLEMS, MOST, apply
 from trainwatch_launcher.reader.changes import (
     AttemptFound,
     AttemptKey,
@@ -73,15 +75,33 @@ def test_a_phase_without_a_usable_offset_lies_at_the_start():
 def test_old_events_go_but_the_milestones_stay():
     run = apply(EMPTY, [told(event("start", 1.0, argv=["a", "b"], cwd="/job"))])
     for n in range(5):
-        run = apply(run, [told(*[event("phase", 2.0 + n, name="p")] * 700)])
+        run = apply(run, [told(*[event("warning", 2.0 + n)] * 700)])
     attempt = run.attempts[KEY]
-    assert len(attempt.events) == MAX_EVENTS + 1
+    assert len(attempt.events) == MOST + 1
     assert (attempt.argv, attempt.cwd) == (("a", "b"), "/job")
 
 
 def test_a_file_full_of_milestones_does_not_fill_the_memory():
     run = apply(EMPTY, [told(*[event("hold", 1.0)] * 5000)])
-    assert len(run.attempts[KEY].events) <= MAX_EVENTS + MAX_MILESTONES
+    assert len(run.attempts[KEY].events) <= MOST + MAX_MILESTONES
+
+
+def test_after_weeks_of_thousands_of_ranks_the_first_and_the_newest_phases_are_kept():
+    keys = [AttemptKey(rank) for rank in range(4096)]
+    run = apply(EMPTY, [AttemptFound(key, "") for key in keys])
+    for week in range(3):
+        changes = [event("phase", float(1000 * week + n), name=f"{week}/{n}", source="marker") for n in range(1000)]
+        run = apply(run, [EventsAppended(KEY, (*changes, event("warning", 1000.0 * week + 999.5, message="full")))])
+    attempt = run.attempts[KEY]
+    phases = attempt.phases
+    assert len(phases) == LEAST
+    assert (phases[0].name, phases[-1].name, phases[-1].ended) == ("0/0", "2/999", None)
+    (gap,) = (phase for phase in phases if phase.source == "omitted")
+    assert sum(phase.count for phase in phases) == 3000
+    assert gap.name == f"… {gap.count} phases"
+    assert all(one.ended == other.started for one, other in itertools.pairwise(phases))
+    assert len(attempt.events) == 5  # the warnings, and the newest phases
+    assert apply(run, [StatusChanged(KEY, Status(time=1.0))]).attempts[KEY].status.phase == "2/999"
 
 
 def test_problems_are_kept_by_path_taken_back_and_bounded():

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from trainwatch.model.course import Course
 from trainwatch.model.gpus import Gpus
 from trainwatch.model.progress import Progress
 from trainwatch.model.rows import Row
@@ -22,7 +23,7 @@ HELD = Row(AttemptKey(1), "1", "gpu-node-001", "held", phase="Launching torchrun
            exit_text="137 SIGKILL", hold_left=581.0)  # fmt: skip
 GIB = 1 << 30
 EIGHT = tuple(Gpu(index=place, uuid=f"GPU-{place}", util=97) for place in range(8))
-PROGRESS = Progress(step=4120, total=48000, loss=2.31, losses=(2.5, 2.4, 2.35, 2.31), trend=-1,
+PROGRESS = Progress(step=4120, total=48000, loss=2.31, course=Course(said=(2.5, 2.4, 2.35, 2.31)),
                     tokens=412_000.0, eta=9000.0)
 TRAINING = Row(AttemptKey(2), "2", "gpu-node-002", "running", phase="Launching torchrun", phase_age=60, last_line="x",
                progress=PROGRESS, gpus=Gpus(EIGHT, "", 97.0, 71 * GIB, 80 * GIB))  # fmt: skip

@@ -68,8 +68,10 @@ class Follower:
         due = 0.0
         while not self._stop:
             self._wake.clear()
-            if time.monotonic() >= due or self.reader.behind:
+            if time.monotonic() >= due:
                 due = self._look_at_all()
+            elif self.reader.behind:
+                self._tell(self._timed([]))
             else:
                 self._look_at_some()
             if not self.reader.behind and not self._wake.is_set():

@@ -4,6 +4,8 @@ Not a dataclass, because importing `dataclasses` costs the launcher 12 ms before
 """
 from __future__ import annotations
 
+from sys import intern
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, ClassVar, Mapping, TypeVar
@@ -42,6 +44,7 @@ class Record:
 
     if TYPE_CHECKING:
         _fields: ClassVar[dict[str, tuple[str, bool]]]
+        _expected: ClassVar[dict[str, tuple[str, str, bool]]]
         _required: ClassVar[tuple[str, ...]]
 
     def __init_subclass__(cls) -> None:
@@ -52,6 +55,11 @@ class Record:
             cls._fields[name] = (kind.strip(), null.strip() == "None")
             if cls._fields[name][1] and not hasattr(cls, name):
                 setattr(cls, name, None)
+        # the same for reading: with the one copy of each name that all records share, and whether null is no default
+        cls._expected = {
+            name: (name, kind, nullable and getattr(cls, name, None) is not None)
+            for name, (kind, nullable) in cls._fields.items()
+        }
         cls._required = tuple(name for name in cls._fields if not hasattr(cls, name))
 
     def __init__(self, /, **values: Any) -> None:  # "/": a fact in somebody's file may be named `self`
@@ -90,15 +98,24 @@ class Record:
         version = data.get("v" if "v" in cls._fields else "format")
         if isinstance(version, NUMBER) and version > FORMAT:
             raise NewerFormatError("format %s is newer than this trainwatch (it knows format %d)" % (version, FORMAT))
-        # thousands of GPUs may come in every second: no detour by the constructor, and the common types first
+        # thousands may come in every second: no detour by the constructor, the common types first, and nothing is kept
+        # of what the class says anyway: half of a status is null
         record = cls.__new__(cls)
-        known, extra, fields = record.__dict__, {}, cls._fields
+        known, extra, expected = record.__dict__, {}, cls._expected
         for name, value in data.items():
-            declared = fields.get(name)
+            declared = expected.get(name)
             if declared is None:
-                extra[name] = value
-            elif (value is None and declared[1]) or is_a(value, declared[0]):
-                known[name] = value
+                extra[intern(name)] = value
+                continue
+            own, kind, null_is_kept = declared
+            if value is None:
+                if null_is_kept:
+                    known[own] = None
+            elif value.__class__ is float and kind == "float":  # `is_a` in short: its call is dear here
+                if -MAX_NUMBER < value < MAX_NUMBER:
+                    known[own] = value
+            elif is_a(value, kind):
+                known[own] = value
         for name in cls._required:
             if name not in known:
                 raise RecordError("%s needs %s" % (cls.__name__, name))
@@ -112,15 +129,16 @@ class Record:
 
 def is_a(value: object, kind: str) -> bool:
     """Whether a decoded JSON value may stand in a field declared as `kind`; a bool is not a number here."""
-    if kind == "bool" or isinstance(value, bool):
-        return kind == "bool" and isinstance(value, bool)
-    if kind in ("int", "float"):
-        if isinstance(value, int):
-            return -MAX_NUMBER < value < MAX_NUMBER
+    found = value.__class__
+    if kind == "float":  # the commonest first: a viewer asks this a hundred thousand times a second
         # the comparison is false for NaN too
-        return kind == "float" and isinstance(value, float) and -MAX_NUMBER < value < MAX_NUMBER
+        return (found is float or found is int) and -MAX_NUMBER < value < MAX_NUMBER  # type: ignore[operator]
+    if kind == "int":
+        return found is int and -MAX_NUMBER < value < MAX_NUMBER  # type: ignore[operator]
     if kind == "str":
-        return isinstance(value, str)
+        return found is str
+    if kind == "bool":
+        return found is bool
     if kind == "list[str]":
         return isinstance(value, list) and all(isinstance(item, str) for item in value)
     raise TypeError("no field may be declared as %s" % kind)

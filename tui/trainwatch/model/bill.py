@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainwatch.model import clock
-from trainwatch.model.state import Attempt, Phase, Run
+from trainwatch.model.phases import Phase
+from trainwatch.model.state import Attempt, Run
 from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.rundir.gpus import Metrics, gpus_of
 from trainwatch_launcher.rundir.records import Status

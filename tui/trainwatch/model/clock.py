@@ -17,8 +17,10 @@ def server_time(status: Status | None, worker_time: float) -> float:
     An offset that is none counts as 0, a time that no calendar has as the farthest one.
     """
     offset = (status.clock_offset if status is not None else None) or 0.0
-    mapped = worker_time + (offset if abs(offset) <= FARTHEST else 0.0)
-    return max(-FARTHEST, min(FARTHEST, mapped))
+    mapped = worker_time + (offset if -FARTHEST <= offset <= FARTHEST else 0.0)
+    if -FARTHEST <= mapped <= FARTHEST:
+        return mapped
+    return FARTHEST if mapped > 0 else -FARTHEST
 
 
 def worker_time(status: Status | None, now: float) -> float:
@@ -28,7 +30,10 @@ def worker_time(status: Status | None, now: float) -> float:
 
 def age(status: Status | None, worker_moment: float | None, now: float) -> float | None:
     """Seconds from a worker's moment to `now`, never negative; None when the moment is unknown."""
-    return None if worker_moment is None else max(0.0, now - server_time(status, worker_moment))
+    if worker_moment is None:
+        return None
+    seconds = now - server_time(status, worker_moment)
+    return seconds if seconds > 0.0 else 0.0
 
 
 def left(status: Status | None, worker_moment: float | None, now: float) -> float | None:

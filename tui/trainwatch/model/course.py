@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import sub
 
 from trainwatch_launcher.rundir.records import Status
 
@@ -21,25 +22,17 @@ FLAT = 0.005
 
 
 @dataclass(frozen=True)
-class Point:
-    """What one line of progress said."""
-
-    step: int | None
-    time: float
-    """When it was seen first, in Unix seconds on the worker's clock."""
-    loss: float | None
-    """NaN and infinities are themselves; None when no loss was said."""
-
-
-@dataclass(frozen=True)
 class Course:
-    """The newest points, the oldest first, and what follows from them."""
+    """What the newest lines of progress said, the oldest first; what follows from them is worked out when asked for.
 
-    points: tuple[Point, ...] = ()
-    step_time: float | None = None
-    """Seconds of one step, over all points; None while there are too few."""
-    stride: int | None = None
-    """The largest distance between two steps in a row; None while there are too few points."""
+    Three rows of numbers rather than one of points: a run of thousands of ranks has a hundred thousand of these.
+    """
+
+    steps: tuple[int | None, ...] = ()
+    times: tuple[float, ...] = ()
+    """When each was seen first, in Unix seconds on the worker's clock."""
+    said: tuple[float | None, ...] = ()
+    """The losses: NaN and infinities are themselves, None where none was said."""
     bad_since: int | None = None
     """The step at which the loss stopped being a number; None while it is one, or when that was not seen."""
     usual_loss: float | None = None
@@ -48,7 +41,32 @@ class Course:
     @property
     def losses(self) -> tuple[float, ...]:
         """The losses that are numbers, the oldest first."""
-        return tuple(point.loss for point in self.points if point.loss is not None and math.isfinite(point.loss))
+        return tuple(filter(math.isfinite, [loss for loss in self.said if loss is not None]))
+
+    @property
+    def step_time(self) -> float | None:
+        """Seconds of one step, over all points; None while there are too few.
+
+        Over the whole span: a launcher looks once a second, so single differences are coarse.
+        """
+        steps, times = self._counted()
+        if len(steps) < ENOUGH:
+            return None
+        done, seconds = steps[-1] - steps[0], times[-1] - times[0]
+        return seconds / done if done > 0 and seconds > 0 else None
+
+    @property
+    def stride(self) -> int | None:
+        """The largest distance between two steps in a row; None while there are too few points."""
+        steps, _ = self._counted()
+        return max(map(sub, steps[1:], steps)) if len(steps) >= ENOUGH else None
+
+    def _counted(self) -> tuple[Sequence[int], Sequence[float]]:
+        """Steps and times of the points that say a step."""
+        if None not in self.steps:
+            return self.steps, self.times  # type: ignore[return-value]
+        known = [(step, time) for step, time in zip(self.steps, self.times, strict=True) if step is not None]
+        return [step for step, _ in known], [time for _, time in known]
 
 
 NO_COURSE = Course()
@@ -66,18 +84,23 @@ def median(values: Iterable[float]) -> float:
 
 def after(course: Course, status: Status) -> Course:
     """The course when a status has come; the same one when it says nothing new of progress."""
-    loss = loss_of(status)
-    if status.step is None and loss is None:
+    step, loss = status.step, loss_of(status)
+    if step is None and loss is None:
         return course
-    last = course.points[-1] if course.points else None
-    if last is not None and last.step == status.step and _same(last.loss, loss):
+    last_step, last_loss = (course.steps[-1], course.said[-1]) if course.steps else (None, None)
+    if course.steps and last_step == step and _same(last_loss, loss):
         return course
-    time = status.progress_since if status.progress_since is not None else status.time
-    points = (*course.points, Point(status.step, time, loss))[-MAX_POINTS:]
-    if last is not None and status.step is not None and last.step is not None and status.step < last.step:
-        points = points[-1:]  # it began anew, from a checkpoint or with the next epoch
-    bad_since, usual = _bad_since(course, last, points[-1]), _usual_loss(course, points)
-    return Course(points, _step_time(points), _stride(points), bad_since, usual)
+    # fewer steps than before: it began anew, from a checkpoint or with the next epoch
+    anew = last_step is not None and step is not None and step < last_step
+    old = slice(0, 0) if anew else slice(1 - MAX_POINTS, None)
+    said = (*course.said[old], loss)
+    return Course(
+        steps=(*course.steps[old], step),
+        times=(*course.times[old], status.progress_since if status.progress_since is not None else status.time),
+        said=said,
+        bad_since=_bad_since(course, last_loss, loss, step),
+        usual_loss=_usual_loss(course, said),
+    )
 
 
 def loss_of(status: Status) -> float | None:
@@ -94,34 +117,21 @@ def _same(one: float | None, other: float | None) -> bool:
     return one == other or (one is not None and other is not None and math.isnan(one) and math.isnan(other))
 
 
-def _step_time(points: Sequence[Point]) -> float | None:
-    """Over the whole span: a launcher looks once a second, so single differences are coarse."""
-    known = [(point.step, point.time) for point in points if point.step is not None]
-    if len(known) < ENOUGH:
-        return None
-    steps, seconds = known[-1][0] - known[0][0], known[-1][1] - known[0][1]
-    return seconds / steps if steps > 0 and seconds > 0 else None
-
-
-def _stride(points: Sequence[Point]) -> int | None:
-    steps = [point.step for point in points if point.step is not None]
-    return max(b - a for a, b in pairwise(steps)) if len(steps) >= ENOUGH else None
-
-
-def _bad_since(course: Course, last: Point | None, new: Point) -> int | None:
-    if new.loss is None:
+def _bad_since(course: Course, before: float | None, loss: float | None, step: int | None) -> int | None:
+    if loss is None:
         return course.bad_since
-    if math.isfinite(new.loss):
+    if math.isfinite(loss):
         return None
-    if last is not None and last.loss is not None and math.isfinite(last.loss):
-        return new.step
-    return course.bad_since
+    return step if before is not None and math.isfinite(before) else course.bad_since
 
 
-def _usual_loss(course: Course, points: Sequence[Point]) -> float | None:
+def _usual_loss(course: Course, said: Sequence[float | None]) -> float | None:
     """The usual loss, when the last one is far above it; None when it is not, or when too few are known."""
-    losses = Course(tuple(points)).losses
-    usual = course.usual_loss
+    newest, usual = said[-1], course.usual_loss
+    known = [loss for loss in said if loss is not None]
+    if usual is None and (newest is None or newest <= min(known) + BY_AT_LEAST):
+        return None  # it is near the least of them; thousands of statuses may come at once, and nearly all say so
+    losses = tuple(filter(math.isfinite, known))
     if usual is None:
         usual = median(losses[:-1]) if len(losses) >= 2 * ENOUGH else None
     if usual is None or not losses or losses[-1] <= max(EXPLODES * abs(usual), usual + BY_AT_LEAST):

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from trainwatch.model import course as courses
 from trainwatch.model import text
-from trainwatch.model.course import Course
+from trainwatch.model.course import NO_COURSE, Course
 from trainwatch_launcher.rundir.records import Status
 
 
@@ -21,10 +21,8 @@ class Progress:
     epochs: int | None = None
     loss: float | None = None
     """NaN and infinities are themselves."""
-    losses: tuple[float, ...] = ()
-    """The newest ones that are numbers, the oldest first."""
-    trend: int = 0
-    """-1 when the loss falls, 1 when it rises."""
+    course: Course = NO_COURSE
+    """Its last steps and losses."""
     bad_since: int | None = None
     """The step at which the loss stopped being a number, when that was seen."""
     usual_loss: float | None = None
@@ -42,6 +40,16 @@ class Progress:
     """It says its step every so many steps, as far as was seen."""
     eta: float | None = None
     """Seconds left, as printed, else by the step time."""
+
+    @cached_property
+    def losses(self) -> tuple[float, ...]:
+        """The newest ones that are numbers, the oldest first."""
+        return self.course.losses
+
+    @cached_property
+    def trend(self) -> int:
+        """-1 when the loss falls, 1 when it rises."""
+        return courses.trend(self.losses)
 
     @cached_property
     def widths(self) -> tuple[int, int, int]:
@@ -80,22 +88,18 @@ def progress_of(status: Status | None, course: Course) -> Progress:
     """The progress that a status and what was seen before it say."""
     if status is None or (status.step is None and status.epoch is None and courses.loss_of(status) is None):
         return NO_PROGRESS
-    losses = course.losses
     per_gpu = status.tokens_per_s is None and status.samples_per_s is None
     said = status.ms_per_iter / 1000 if status.ms_per_iter is not None and status.ms_per_iter > 0 else None
-    step_time = said if said is not None else course.step_time
-    eta = status.eta_s
+    seen = course.step_time
+    step_time, eta = said if said is not None else seen, status.eta_s
     if eta is None and status.step is not None and status.total is not None and step_time is not None:
         eta = max(0, status.total - status.step) * step_time
-    loss = courses.loss_of(status)
     return Progress(
         step=status.step, total=status.total, epoch=status.epoch, epochs=status.epochs_total,
-        loss=loss, losses=losses, trend=courses.trend(losses), bad_since=course.bad_since,
-        usual_loss=course.usual_loss,
+        loss=courses.loss_of(status), course=course, bad_since=course.bad_since, usual_loss=course.usual_loss,
         tokens=status.tokens_per_s_per_gpu if per_gpu else status.tokens_per_s,
         samples=status.samples_per_s_per_gpu if per_gpu else status.samples_per_s, per_gpu=per_gpu,
-        said_step_time=said, seen_step_time=course.step_time,
-        stride=course.stride, eta=eta,
+        said_step_time=said, seen_step_time=seen, stride=course.stride, eta=eta,
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ import shlex
 from dataclasses import dataclass
 
 from trainwatch.model import text
+from trainwatch.model.state import Attempt
 from trainwatch_launcher.rundir.records import Event
 
 PLAIN = "plain"
@@ -25,6 +26,13 @@ class Told:
     """`plain`, `good`, `warning` or `bad`."""
 
 
+def tell_all(attempt: Attempt) -> list[tuple[float, Told]]:
+    """All that is known to have happened to an attempt, by time, in Unix seconds on the worker's clock."""
+    story = [(event.time, tell(event)) for event in attempt.events if event.event != "phase"]
+    story += [(phase.started, Told("phase", _named(phase.name, phase.source))) for phase in attempt.phases]
+    return sorted(story, key=lambda each: each[0])
+
+
 def tell(event: Event) -> Told:
     """An event in words; one that this version does not know is shown by its name and facts."""
     teller = _TELLERS.get(event.event)
@@ -38,7 +46,11 @@ def _start(event: Event) -> Told:
 
 
 def _phase(event: Event) -> Told:
-    return Told("phase", event.text("name") + ("  (launcher)" if event.text("source") == "launcher" else ""))
+    return Told("phase", _named(event.text("name"), event.text("source")))
+
+
+def _named(phase: str, source: str) -> str:
+    return phase + ("  (launcher)" if source == "launcher" else "")
 
 
 def _signal(event: Event) -> Told:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from trainwatch.model import clock
-from trainwatch.model.state import Attempt, Phase, Run
+from trainwatch.model.phases import MARKER, OMITTED, Phase
+from trainwatch.model.state import Attempt, Run
 from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.rundir.state import HELD
 
@@ -14,7 +15,6 @@ HUES = 6
 """Phases with a colour of their own; the rest share the last one."""
 LAUNCHER = "launcher"
 HOLD = "hold"
-MARKER = "marker"
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Span:
     start: float
     end: float
     kind: str
-    """MARKER (a phase of the command), LAUNCHER (one of the launcher's own) or HOLD."""
+    """MARKER (a phase of the command), OMITTED (phases that are not kept), LAUNCHER (one of its own) or HOLD."""
     open: bool = False
     """It still lasts."""
     attempt: int = 1
@@ -130,7 +130,7 @@ def _spans(attempt: Attempt, now: float) -> Iterable[Span]:
 
 
 def _kind(phase: Phase) -> str:
-    return MARKER if phase.source == MARKER else LAUNCHER
+    return phase.source if phase.source in (MARKER, OMITTED) else LAUNCHER
 
 
 def _seen(attempt: Attempt, now: float) -> float:

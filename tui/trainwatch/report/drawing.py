@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 
 from trainwatch.model import text
+from trainwatch.model.phases import OMITTED
 from trainwatch.model.text import printable
 from trainwatch.model.timeline import HOLD, LAUNCHER, Span, Timeline
 
@@ -55,7 +56,7 @@ def lane_height(count: int) -> float:
 def _colour(line: Timeline, span: Span) -> str:
     if span.kind == HOLD:
         return "hold"
-    return "launcher" if span.kind == LAUNCHER else f"p{line.hue(span.name)}"
+    return "launcher" if span.kind in (LAUNCHER, OMITTED) else f"p{line.hue(span.name)}"
 
 
 def _names(line: Timeline, height: float) -> Iterable[str]:

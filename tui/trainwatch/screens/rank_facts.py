@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from trainwatch.model import clock, holding, text
 from trainwatch.model.rows import Row
 from trainwatch.model.state import Attempt, Run
-from trainwatch.model.telling import BAD, GOOD, WARNING, tell
+from trainwatch.model.telling import BAD, GOOD, WARNING, tell_all
 from trainwatch.widgets import states
 from trainwatch.widgets.header import Part, fit_most, hanging
 from trainwatch.widgets.logtext import clean
@@ -155,12 +155,12 @@ def phases(attempt: Attempt, now: float, width: int) -> list[Part]:
 def events(attempt: Attempt, now: float, width: int) -> list[Part]:
     """Events, the newest last, each on one line."""
     parts: list[Part] = []
-    shown = attempt.events[-SHOWN_EVENTS:]
-    if len(shown) < len(attempt.events):
-        parts.append((f"{len(attempt.events) - len(shown)} earlier events\n", "$tw-muted"))
-    for event in shown:
-        told = tell(event)
-        stamp = moment(clock.server_time(attempt.status, event.time), now)
+    story = tell_all(attempt)
+    shown = story[-SHOWN_EVENTS:]
+    if len(shown) < len(story):
+        parts.append((f"{len(story) - len(shown)} earlier events\n", "$tw-muted"))
+    for time, told in shown:
+        stamp = moment(clock.server_time(attempt.status, time), now)
         title = fit(clean(told.title), 13)
         room = max(10, width - len(stamp) - 2 - 13 - 1)
         parts += [

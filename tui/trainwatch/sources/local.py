@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -27,6 +28,15 @@ POLL = 0.5
 """Seconds between looks where the kernel tells nothing."""
 POLL_SHARE = 10
 """Looking takes at most one part in so many of the time."""
+WATCHED = 256
+"""Of more attempts that live the kernel is not asked: it tells of each several times a second, at the price of several
+looks at it."""
+GLANCE = 0.5
+"""Seconds between two looks at the statuses of so many …"""
+GLANCE_SHARE = 7
+"""… which take at most one part in so many of a core."""
+AT_ONCE = 1024
+"""So many changes are given on at once: between two portions the keys have their turn."""
 LOG_CHUNK = 16 << 20
 """More bytes than this are never read at once."""
 
@@ -48,7 +58,10 @@ class LocalSource:
         self._trouble: list[Change] = []
         self._watcher: Watcher | None = None
         self._doubt = Doubt()
+        self._remote = False
         self._next_look = 0.0
+        self._next_glance = math.inf
+        """When to look at statuses only; never while the kernel tells of changes."""
 
     @property
     def links(self) -> tuple[Link, ...]:
@@ -61,28 +74,41 @@ class LocalSource:
 
     async def changes(self) -> AsyncIterator[Sequence[Change]]:
         """Batches of changes from the first reading on, until the source is closed."""
-        await self._start_watching()
-        pause = POLL  # the second look at everything comes soon: the watcher may have started after the first
+        begun = False
         try:
             while not self._closed:
                 self._wake.clear()
-                touched, self._touched = self._touched, set()
-                started = time.monotonic()
-                everything = started >= self._next_look
-                batch = await asyncio.to_thread(self._reader.poll, None if everything else touched)
-                if everything:
-                    self._question(batch)
-                    self._next_look = time.monotonic() + max(pause, (time.monotonic() - started) * POLL_SHARE)
-                    pause = POLL if self._watcher is None else SAFETY
-                if self._reader.behind:
-                    self._next_look = 0.0
+                batch = await self._look()
+                if not begun:  # the second look at everything comes soon: what changed meanwhile was not told
+                    begun = True
+                    await self._start_watching()
+                    self._next_look = time.monotonic() + POLL
+                self._watch_no_more_than_pays()
                 batch.extend(self._trouble)
                 self._trouble.clear()
-                if batch and not self._closed:
-                    yield batch
+                for first in range(0, len(batch), AT_ONCE):
+                    if not self._closed:
+                        yield batch[first : first + AT_ONCE]
                 await self._sleep()
         finally:
             self._stop_watching()
+
+    async def _look(self) -> list[Change]:
+        """One look: at everything when that is due, else at statuses, else at what the kernel has told of."""
+        touched, self._touched = self._touched, set()
+        started = time.monotonic()
+        if started >= self._next_look:
+            batch, _ = await asyncio.to_thread(_timed, self._reader.poll)
+            if self._watcher is not None:
+                self._question(batch)
+            pause = SAFETY if self._watcher is not None or self._next_glance < math.inf else POLL
+            self._next_look = time.monotonic() + max(pause, (time.monotonic() - started) * POLL_SHARE)
+        elif started >= self._next_glance:
+            batch, cpu = await asyncio.to_thread(_timed, self._reader.glance)
+            self._next_glance = started + max(GLANCE, cpu * GLANCE_SHARE)
+        else:
+            batch, _ = await asyncio.to_thread(_timed, lambda: self._reader.poll(touched))
+        return batch
 
     async def log_size(self, key: AttemptKey) -> int:
         """Bytes in an attempt's output.log now; 0 when there is none. Raises SourceError."""
@@ -149,7 +175,8 @@ class LocalSource:
 
     async def _start_watching(self) -> None:
         kind = await asyncio.to_thread(file_system, self._directory)
-        if not self._watch or is_remote(kind):
+        self._remote = is_remote(kind)
+        if not self._watch or self._remote or self._reader.live > WATCHED:
             return
         loop = asyncio.get_running_loop()
 
@@ -164,6 +191,13 @@ class LocalSource:
 
         self._watcher = Watcher(self._directory, concerns, call(self._note), call(self._note_failure))
         self._watcher.start()
+
+    def _watch_no_more_than_pays(self) -> None:
+        """With many attempts look at their statuses instead from now on; a file server is asked seldom all the same."""
+        if self._next_glance == math.inf and not self._remote and self._reader.live > WATCHED:
+            self._stop_watching()
+            self._watcher = None
+            self._next_glance = 0.0
 
     def _stop_watching(self) -> None:
         if self._watcher is not None:
@@ -188,8 +222,15 @@ class LocalSource:
         self._wake.set()
 
     async def _sleep(self) -> None:
-        """Until something was touched, or it is time to look at everything."""
+        """Until something was touched, or it is time for the next look."""
+        due = 0.0 if self._reader.behind else min(self._next_look, self._next_glance)
         try:
-            await asyncio.wait_for(self._wake.wait(), max(0.0, self._next_look - time.monotonic()))
+            await asyncio.wait_for(self._wake.wait(), max(0.0, due - time.monotonic()))
         except asyncio.TimeoutError:
             pass
+
+
+def _timed(look: Callable[[], list[Change]]) -> tuple[list[Change], float]:
+    """What a look found, and the seconds of a core that it took."""
+    began = time.thread_time()
+    return look(), time.thread_time() - began

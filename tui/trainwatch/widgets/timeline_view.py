@@ -16,6 +16,7 @@ from textual.strip import Strip
 
 from trainwatch import actions
 from trainwatch.model import text
+from trainwatch.model.phases import OMITTED
 from trainwatch.model.timeline import HOLD, LAUNCHER, Lane, Span, Timeline
 from trainwatch.widgets.logtext import clean
 from trainwatch.widgets.rank_table import fit
@@ -273,7 +274,7 @@ class TimelineView(ScrollView, can_focus=True):
     def _cell(self, span: Span, base: Style) -> Segment:
         if span.kind == HOLD:
             return Segment(HELD_BAR, base + self.get_component_rich_style("state--held", partial=True))
-        if span.kind == LAUNCHER:
+        if span.kind in (LAUNCHER, OMITTED):
             return Segment(LAUNCHER_BAR, base + self.get_component_rich_style("timeline--launcher", partial=True))
         hue = f"shade--phase-{self.line.hue(span.name)}"
         return Segment(BAR, base + self.get_component_rich_style(hue, partial=True))
