@@ -134,3 +134,29 @@ def test_a_held_container_is_entered_from_its_host_by_a_user_who_is_not_root(doc
         assert "inside its container (docker " in seen
     finally:
         docker.command("rm", "--force", "held")
+
+
+async def test_a_container_that_is_started_later_joins_and_one_that_is_made_anew_is_followed_on(docker, monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", docker.env["DOCKER_HOST"])
+
+    def launch(rank, code):
+        docker.run(f"worker-{rank}", sys.executable, "-I", str(MAIN), "--run-id=job", f"--rank={rank}",
+                   "--hold=600", "--run-dir=/data/run", "--", "sh", "-c", f"exit {code}")  # fmt: skip
+
+    try:
+        launch(0, 3)
+        async with following(await open_source(parse("docker:worker-0,worker-1/data/run"))) as follower:
+            await follower.until(lambda f: f.status(AttemptKey(0)))
+            launch(1, 4)
+            one = await follower.until(lambda f: (status := f.status(AttemptKey(1))) and status.hold_until and status)
+            assert one.exit_code == 4
+            docker.command("rm", "--force", "worker-0")
+            launch(0, 5)
+            # another disk, so another attempt of the rank
+            again = await follower.until(
+                lambda f: (status := f.status(AttemptKey(0, 2))) and status.hold_until and status)
+            assert again.exit_code == 5
+            with pytest.raises(SourceError, match="what attempt 1 of rank 0 wrote is gone there"):
+                await follower.source.read_log(AttemptKey(0), 0, 9)
+    finally:
+        docker.command("rm", "--force", "worker-0", "worker-1")

@@ -1,6 +1,7 @@
 """A real Slurm of two nodes: the run of a job is found by the launchers in it, and shells open on their nodes."""
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from support.following import following
 from support.launching import MAIN
 from support.slurm import Slurm, needs_slurm
 from support.waiting import wait_until
+from trainwatch import opening
 from trainwatch.opening import open_source
 from trainwatch.sources.base import SourceError
 from trainwatch.targets import parse
@@ -94,3 +96,27 @@ async def test_a_job_without_a_launcher_says_what_to_do(slurm, job):
     async with following(source) as follower:
         with pytest.raises(SourceError, match="no launcher runs here; name the run directory"):
             await follower.until(failed, 60)
+
+
+async def test_an_arrays_next_job_joins_the_run(slurm, tmp_path, monkeypatch):
+    monkeypatch.setattr(opening, "NODES_AGAIN", 0.5)
+    monkeypatch.setenv("SLURM_CONF", slurm.env["SLURM_CONF"])
+    first_ends = tmp_path / "first-ends"
+    wait = f"sh -c 'until test -e {first_ends} || test $SLURM_ARRAY_TASK_ID = 1; do sleep 0.1; done; exit 3'"
+    launcher = f"{sys.executable} -I {MAIN} --run-id job --rank $SLURM_ARRAY_TASK_ID"
+    options = '--hold $((SLURM_ARRAY_TASK_ID * 600)) --run-dir "$PWD/$SLURM_ARRAY_TASK_ID"'
+    (tmp_path / "job").write_text(f"#!/bin/sh\nexec {launcher} {options} -- {wait}\n")
+    argv = ["sbatch", "--parsable", "--array=0-1%1", "--output=/dev/null", f"--chdir={tmp_path}", "job"]
+    done = subprocess.run(argv, env=slurm.env, cwd=tmp_path, capture_output=True, text=True, check=True)
+    job = done.stdout.strip()
+    try:
+        await asyncio.to_thread(slurm.wait_for, job, "RUNNING")
+        async with following(await open_source(parse(f"slurm:{job}"))) as follower:
+            await follower.until(lambda f: f.status(AttemptKey(0)))
+            assert len(follower.source.links) == 1
+            first_ends.touch()
+            await follower.until(lambda f: (status := f.status(AttemptKey(1))) and status.hold_until, 60)
+            assert len(follower.source.links) == 2
+    finally:
+        slurm.command("scancel", job)
+        await asyncio.to_thread(wait_until, lambda: not slurm.command("squeue", "-h", "-j", job), 30, "the job's end")
