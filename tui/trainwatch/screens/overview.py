@@ -7,10 +7,10 @@ from textual.app import ComposeResult
 
 from trainwatch import actions
 from trainwatch.model import findings, holding, query
-from trainwatch.model.board import Board
+from trainwatch.model.board import CALM, Board
 from trainwatch.model.failure import Failure
 from trainwatch.model.rows import Row, row_of
-from trainwatch.model.summary import summary
+from trainwatch.model.summary import Summary, summary
 from trainwatch.screens.feed import Feed
 from trainwatch.screens.run_screen import RunScreen
 from trainwatch.widgets import header, progress_bar
@@ -25,6 +25,8 @@ from trainwatch_launcher.reader.changes import AttemptKey
 
 REORDER_EVERY = 2.0
 """Seconds that rows stay where they are, in a run of so many that sorting them is work; unless the user asks."""
+SUMMARY_EVERY = 0.9
+"""Seconds between two counts of so many ranks."""
 
 
 class Overview(RunScreen):
@@ -39,9 +41,9 @@ class Overview(RunScreen):
         """Whether there is a screen to go back to."""
         self.sort, self.reversed, self.filter = "rank", False, ""
         self._board = Board()
-        self._order: tuple[AttemptKey, ...] = ()
-        self._order_at = 0.0
-        self._wrong = ""
+        self._ordered, self._order_at = 0, 0.0
+        self._summary: Summary | None = None
+        self._summary_at = 0.0
         self._logged: AttemptKey | None = None
         self._first: Failure | None = None
         self._led_to: AttemptKey | None = None
@@ -82,44 +84,46 @@ class Overview(RunScreen):
     # What is shown
 
     def run_changed(self) -> None:
-        """All that changed anew; widgets repaint what says something else."""
-        self._board.renew(self.feed.run, self.feed.now(), self.table.seen)
-        self._show_rows(reorder=False)
+        """All that changed anew; widgets repaint what says something else. Of thousands of ranks a part at a time."""
+        board, now = self._board, self.feed.now()
+        board.renew(self.feed.run, now, self.table.seen)
+        calm = CALM if board.is_calm else 1
+        if board.is_small or len(board) != self._ordered or not 0 <= now - self._order_at < REORDER_EVERY * calm:
+            self._show_rows()
+        else:
+            self.table.renew(board.of)
         self._show_header()
         self._show_log_title()
 
-    def _show_rows(self, reorder: bool = True) -> None:
-        """The rows that the filter lets through, in order; those of thousands stay where they are unless `reorder`."""
-        rows, now = self._board.rows, self.feed.now()
-        if reorder or self._board.is_small or not 0 <= now - self._order_at < REORDER_EVERY:
-            self._order_at = now
-            try:
-                shown, self._wrong = query.filter_rows(rows, self.filter), ""
-            except query.QueryError as error:
-                shown, self._wrong = rows, str(error)
-            shown = query.sort_rows(shown, self.sort, self.reversed)
-            self._order = tuple(row.key for row in shown)
-        else:
-            of_key = {row.key: row for row in rows}
-            shown = tuple(of_key[key] for key in self._order if key in of_key)
-        self.table.show(shown, self.sort, self.reversed)
+    def _show_rows(self) -> None:
+        """The rows that the filter lets through, in order."""
+        rows, wrong = self._board.rows, ""
+        self._ordered, self._order_at = len(rows), self.feed.now()
+        try:
+            shown = query.filter_rows(rows, self.filter)
+        except query.QueryError as error:
+            shown, wrong = rows, str(error)
+        self.table.show(query.sort_rows(shown, self.sort, self.reversed), self.sort, self.reversed)
         count = f"{len(shown)} of {len(rows)} · esc shows all" if self.filter else ""
-        self.query_one(FilterBar).say(self._wrong or count, error=bool(self._wrong))
+        self.query_one(FilterBar).say(wrong or count, error=bool(wrong))
         self._show_empty(bool(shown))
 
     def _show_empty(self, any_shown: bool) -> None:
         empty = self.query_one(Empty)
         self.set_class(not any_shown, "empty")
-        if not self._board.rows:
+        if not len(self._board):
             feed = self.feed
             empty.show(waiting_parts(feed.run, feed.name, feed.problem, feed.loaded, feed.links))
         elif not any_shown:
-            hidden = f"{len(self._board.rows)} hidden · esc shows all"
+            hidden = f"{len(self._board)} hidden · esc shows all"
             empty.show([(f"No rank matches “{clean(self.filter)}”.\n\n", "bold"), (hidden, "$tw-muted")])
 
     def _show_header(self) -> None:
         now, run = self.feed.now(), self.feed.run
-        state = summary(run, now)
+        every = SUMMARY_EVERY * (CALM if self._board.is_calm else 1)
+        if self._summary is None or self._board.is_small or not 0 <= now - self._summary_at < every:
+            self._summary, self._summary_at = summary(run, now), now
+        state = self._summary
         self._first = state.first
         width = self.size.width
         self.set_class(state.first is not None, "alarm")

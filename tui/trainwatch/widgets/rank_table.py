@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -91,6 +91,14 @@ class RankTable(ScrollView, can_focus=True):
         if old_count != len(rows):
             self.virtual_size = Size(self.size.width, len(rows) + 1)
         self._keep_selection()
+        self._repaint_changed()
+
+    def renew(self, newest: Callable[[Row], Row]) -> None:
+        """Bring the rows on screen up to date, and repaint those that changed; the order stays."""
+        first, last = self._visible()
+        rows = list(self.rows)
+        rows[first:last] = [newest(row) for row in rows[first:last]]
+        self.rows = rows
         self._repaint_changed()
 
     @property
