@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sys
 import threading
@@ -34,8 +35,9 @@ from trainwatch.widgets.logtext import clean
 
 GRACE = 2.0
 """Seconds that may pass from leaving the screen to the end of the program."""
-REPAINT = 0.25
-"""Seconds between two renderings of the state, however often it changes."""
+REPAINT, REPAINT_MANY = 0.25, 0.5
+"""Seconds between two renderings of the state, however often it changes; of a run of more than `MANY` attempts."""
+MANY = 256
 
 
 class TrainwatchApp(App[int]):
@@ -69,6 +71,7 @@ class TrainwatchApp(App[int]):
         self._keep_hold = keep_hold
         self.following: Following | None = None
         self._dirty = False
+        self._shown_at = 0.0
         self._rang = False
         self._told_trouble = ""
         self.ansi_theme_dark, self.ansi_theme_light = theme.LOG_DARK, theme.LOG_LIGHT
@@ -122,7 +125,8 @@ class TrainwatchApp(App[int]):
     def _changed(self, following: Following) -> None:
         if following is self.following and not self._dirty:
             self._dirty = True
-            self.set_timer(REPAINT if self.run_state is not EMPTY else 0.001, self._publish)
+            pause = REPAINT_MANY if len(following.run.order) > MANY else REPAINT
+            self.set_timer(pause if self.run_state is not EMPTY else 0.001, self._publish)
 
     @property
     def is_behind(self) -> bool:
@@ -136,6 +140,7 @@ class TrainwatchApp(App[int]):
 
     def watch_run_state(self, run: Run) -> None:
         """Render the state, ring once for the first failure, pass answers on."""
+        self._shown_at = time.monotonic()
         for screen in self._seen():
             screen.show()
         if not self._rang and first_failure(run) is not None:
@@ -154,8 +159,9 @@ class TrainwatchApp(App[int]):
     def _tick(self) -> None:
         if self.following is not None:
             self.following.now()  # whatever is seen: it must know when we did not run
-        for screen in self._seen():
-            screen.tick()
+        if time.monotonic() - self._shown_at > REPAINT_MANY:
+            for screen in self._seen():
+                screen.tick()
         self._place_messages()
         self._pass_answers()
 
@@ -337,6 +343,9 @@ def _show(make: Callable[[], Awaitable[TrainwatchApp]]) -> int:
         return 2
 
     async def show() -> int:
+        # thousands of ranks mean a million small objects that live long and are in no cycles: looking through them for
+        # some, as often as Python does by itself, costs more than all else
+        gc.set_threshold(200_000, 20, 50)
         app = await make()
         watchdog = Watchdog(lambda code: app.call_from_thread(app.exit, code, return_code=code))
         watchdog.start()

@@ -41,13 +41,13 @@ def decode_key(value: object) -> AttemptKey:
 def encode_change(change: Change) -> list[Any]:
     """A change as a list: its kind, then its facts."""
     if isinstance(change, RunFound):
-        return ["run", _facts(change.info)]
+        return ["run", change.info.facts()]
     if isinstance(change, AttemptFound):
         return ["attempt", encode_key(change.key), change.directory, change.modified]
     if isinstance(change, StatusChanged):
-        return ["status", encode_key(change.key), _facts(change.status)]
+        return ["status", encode_key(change.key), change.status.facts()]
     if isinstance(change, EventsAppended):
-        return ["events", encode_key(change.key), [_facts(event) for event in change.events]]
+        return ["events", encode_key(change.key), [event.facts() for event in change.events]]
     return ["unreadable", change.path, change.message, None if change.key is None else encode_key(change.key)]
 
 
@@ -90,7 +90,7 @@ def packets(changes: Iterable[Change]) -> Iterator[list[str]]:
 
 def fingerprint(record: Record) -> int:
     """Tells one version of a record from another, the same number on both ends."""
-    return zlib.crc32(jsontext.dumps(_facts(record), sort_keys=True).encode("ascii"))
+    return zlib.crc32(jsontext.dumps(record.facts(), sort_keys=True).encode("ascii"))
 
 
 def _texts(change: Change) -> Iterator[str]:
@@ -102,7 +102,7 @@ def _texts(change: Change) -> Iterator[str]:
     events: list[str] = []
     size = 0
     for event in change.events:
-        text = jsontext.dumps(_facts(event))
+        text = jsontext.dumps(event.facts())
         if events and size + len(text) > CHANGES_SIZE:
             yield start + ",".join(events) + "]]"
             events, size = [], 0
@@ -110,7 +110,3 @@ def _texts(change: Change) -> Iterator[str]:
         size += len(text)
     yield start + ",".join(events) + "]]"
 
-
-def _facts(record: Record) -> dict[str, Any]:
-    """A record's fields; those of ours that are null are left out, which means the same."""
-    return {name: value for name, value in record.to_json().items() if value is not None or name in record.extra}

@@ -26,7 +26,7 @@ READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 def encode(record: Record) -> bytes:
     """A record as one line of JSON, ASCII only, so that any byte of any command line survives the way."""
-    return jsontext.dumps(record.to_json()).encode("ascii") + b"\n"
+    return jsontext.dumps(record.facts()).encode("ascii") + b"\n"
 
 
 def decode(kind: type[R], line: bytes) -> R:

@@ -81,6 +81,11 @@ class Record:
         shown = ", ".join("%s=%r" % item for item in self.to_json().items() if item[1] is not None)
         return "%s(%s)" % (type(self).__name__, shown)
 
+    def facts(self) -> dict[str, Any]:
+        """The same without those of our fields that are null, which means the same and is half of a status."""
+        known = {name: value for name in self._fields if (value := getattr(self, name)) is not None}
+        return {**known, **self.extra}
+
     def to_json(self) -> dict[str, Any]:
         """All fields, unknown ones included, ready to be written as JSON."""
         known = {name: getattr(self, name) for name in self._fields}

@@ -1,12 +1,14 @@
 """Which rank failed first."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trainwatch.model import clock, text
 from trainwatch.model.rows import state_at
 from trainwatch.model.state import Attempt, Run
 from trainwatch_launcher.reader.changes import AttemptKey
+from trainwatch_launcher.rundir.records import Status
 from trainwatch_launcher.rundir.state import LOST
 
 
@@ -29,13 +31,24 @@ class Failure:
     """How many more ranks went wrong."""
 
 
-def first_failure(run: Run, now: float | None = None) -> Failure | None:
+def first_failure(
+    run: Run, now: float | None = None, states: Mapping[AttemptKey, str] | None = None
+) -> Failure | None:
     """The rank that went wrong first, by the file server's clock; None when none has.
 
     Only the newest attempt of each rank counts. With `now` (reader's clock, Unix seconds) lost ranks count too, from
-    their last sign of life on. Local ranks count when no rank as a whole has failed before them.
+    their last sign of life on. Local ranks count when no rank as a whole has failed before them. `states` are those at
+    `now`, for whoever knows them already.
     """
-    failures = [failure for attempt in run.current() if (failure := _failure_of(run, attempt, now)) is not None]
+    failures = []
+    for attempt in run.current():
+        if attempt.status is None:
+            continue
+        lost = False
+        if now is not None and not attempt.status.exit_code:
+            lost = (states[attempt.key] if states is not None else state_at(attempt, now)) == LOST
+        if lost or attempt.status.exit_code:
+            failures.append(_failure_of(run, attempt, attempt.status, lost))
     if not failures:
         return None
     first = min(failures, key=lambda failure: (failure.time, failure.key))
@@ -43,15 +56,9 @@ def first_failure(run: Run, now: float | None = None) -> Failure | None:
     return Failure(**{**vars(first), "others": len(ranks) - 1})
 
 
-def _failure_of(run: Run, attempt: Attempt, now: float | None) -> Failure | None:
-    status = attempt.status
-    if status is not None and status.exit_code:
-        moment = status.exited if status.exited is not None else status.time
-        shown = text.exit_text(status.exit_code, status.exit_signal)
-    elif now is not None and status is not None and state_at(attempt, now) == LOST:
-        moment, shown = status.time, "lost"
-    else:
-        return None
+def _failure_of(run: Run, attempt: Attempt, status: Status, lost: bool) -> Failure:
+    moment = status.exited if status.exited is not None and not lost else status.time
+    shown = "lost" if lost else text.exit_text(status.exit_code, status.exit_signal)
     time = clock.server_time(status, moment)
     reason = status.reason or status.last_line
     return Failure(attempt.key, run.label(attempt.key), status.host, time, status.exit_code, shown, reason)

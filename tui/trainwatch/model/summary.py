@@ -51,8 +51,10 @@ def summary(run: Run, now: float) -> Summary:
     else `lost` when one is lost, whatever the others do; else `running` when one runs, `stalled` when all that live
     are, `starting`, `finished` when all ranks have finished, and `waiting` when some of the world size have not come.
     """
-    ranks = [attempt for attempt in run.current() if not attempt.nested]
-    found = Counter(state_at(attempt, now) for attempt in ranks)
+    current = run.current()
+    ranks = [attempt for attempt in current if not attempt.nested]
+    of_all = {attempt.key: state_at(attempt, now) for attempt in current}
+    found = Counter([of_all[attempt.key] for attempt in ranks])
     counts = {state: found[state] for state in states.STATES if found[state]}
     world_size = run.world_size
     missing = max(0, (world_size or 0) - len(ranks))
@@ -68,7 +70,7 @@ def summary(run: Run, now: float) -> Summary:
         counts=counts,
         started=started,
         elapsed=None if started is None else max(0.0, until - started),
-        first=first_failure(run, now),
+        first=first_failure(run, now, of_all),
         unread=tuple(run.label(attempt.key) for attempt in ranks if attempt.problem and attempt.snapshot is None),
     )
 

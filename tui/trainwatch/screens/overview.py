@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from textual import events, on
 from textual.app import ComposeResult
 
 from trainwatch import actions
 from trainwatch.model import findings, holding, query
+from trainwatch.model.board import CALM, Board
 from trainwatch.model.failure import Failure
-from trainwatch.model.findings import Finding, Findings, Notes
 from trainwatch.model.rows import Row, row_of
-from trainwatch.model.state import Attempt
-from trainwatch.model.summary import summary
-from trainwatch.model.whole import Whole, whole
+from trainwatch.model.summary import Summary, summary
 from trainwatch.screens.feed import Feed
 from trainwatch.screens.run_screen import RunScreen
 from trainwatch.widgets import header, progress_bar
@@ -26,13 +22,11 @@ from trainwatch.widgets.log_pane import LogPane
 from trainwatch.widgets.logtext import clean
 from trainwatch.widgets.rank_table import RankTable
 from trainwatch_launcher.reader.changes import AttemptKey
-from trainwatch_launcher.rundir.state import BAD
 
-FULL_TICK_ROWS = 500
-"""With more rows than this, a tick renews only what is on screen, and everything every `FULL_TICK_EVERY` seconds."""
-FULL_TICK_EVERY = 5
-STUDY_EVERY = 2
-"""With so many rows the ranks are compared with each other every so many seconds, however often they change."""
+REORDER_EVERY = 2.0
+"""Seconds that rows stay where they are, in a run of so many that sorting them is work; unless the user asks."""
+SUMMARY_EVERY = 0.9
+"""Seconds between two counts of so many ranks."""
 
 
 class Overview(RunScreen):
@@ -46,18 +40,14 @@ class Overview(RunScreen):
         self.nested = nested
         """Whether there is a screen to go back to."""
         self.sort, self.reversed, self.filter = "rank", False, ""
-        self._rows: tuple[Row, ...] = ()
-        self._known: dict[AttemptKey, tuple[Attempt, Row]] = {}
-        self._ticks = 0
+        self._board = Board()
+        self._ordered, self._order_at = 0, 0.0
+        self._summary: Summary | None = None
+        self._summary_at = 0.0
         self._logged: AttemptKey | None = None
         self._first: Failure | None = None
         self._led_to: AttemptKey | None = None
         self._moved = False
-        self._watch = Findings()
-        self._found: tuple[Finding, ...] = ()
-        self._notes = Notes()
-        self._whole = Whole()
-        self._study_at = 0
 
     def compose(self) -> ComposeResult:
         """From top to bottom."""
@@ -85,7 +75,7 @@ class Overview(RunScreen):
     def row(self) -> Row | None:
         """The selected attempt as a row, with what is noteworthy about it."""
         row = super().row
-        return None if row is None else self._notes.on(row)
+        return None if row is None else self._board.on(row)
 
     def on_mount(self) -> None:
         """Keys go to the table."""
@@ -94,75 +84,46 @@ class Overview(RunScreen):
     # What is shown
 
     def run_changed(self) -> None:
-        """All that changed anew; widgets repaint what says something else."""
-        self._renew_rows(everything=len(self.feed.run.attempts) <= FULL_TICK_ROWS)
-        self._show_rows()
-        self._show_header()
-        self._show_log_title()
-
-    def tick(self) -> None:
-        """Countdowns and ages; for thousands of ranks only those on screen."""
-        self._ticks += 1
-        if len(self._rows) <= FULL_TICK_ROWS or self._ticks % FULL_TICK_EVERY == 0:
-            self._renew_rows(everything=True)
+        """All that changed anew; widgets repaint what says something else. Of thousands of ranks a part at a time."""
+        board, now = self._board, self.feed.now()
+        board.renew(self.feed.run, now, self.table.seen)
+        calm = CALM if board.is_calm else 1
+        if board.is_small or len(board) != self._ordered or not 0 <= now - self._order_at < REORDER_EVERY * calm:
             self._show_rows()
         else:
-            run, now = self.feed.run, self.feed.now()
-            self.table.update_visible(lambda row: self._notes.on(row_of(run, row.key, now)))
+            self.table.renew(board.of)
         self._show_header()
         self._show_log_title()
 
-    def _renew_rows(self, everything: bool) -> None:
-        """Rows of the attempts that changed, or of all: ages and lost ranks are facts of the moment."""
-        run, now, known = self.feed.run, self.feed.now(), self._known
-        fresh = {}
-        for key in run.order:
-            attempt, named = run.attempts[key], (run.label(key), key in run.superseded)
-            old = None if everything else known.get(key)
-            if old is not None and old[0] is attempt and (old[1].label, old[1].superseded) == named:
-                fresh[key] = old
-            else:
-                fresh[key] = (attempt, row_of(run, key, now))
-        self._known = fresh
-        rows = tuple(row for _, row in fresh.values())
-        if len(rows) <= FULL_TICK_ROWS or self._ticks >= self._study_at or len(rows) != len(self._rows):
-            self._study_at = self._ticks + STUDY_EVERY
-            self._study(rows, now)
-        self._rows = tuple(map(self._notes.on, rows))
-
-    def _study(self, rows: Sequence[Row], now: float) -> None:
-        """Compare the ranks with each other, and take them together: what costs most with thousands of them."""
-        self._found = self._watch.of(rows, now)
-        if any(row.state in BAD and not row.superseded for row in rows):
-            # what the others do after a failure is no news; what may be its cause is
-            self._found = tuple(one for one in self._found if one.kind in findings.CAUSES)
-        self._notes = Notes(self._found, rows)
-        self._whole = whole(rows)
-
     def _show_rows(self) -> None:
-        note = ""
+        """The rows that the filter lets through, in order."""
+        rows, wrong = self._board.rows, ""
+        self._ordered, self._order_at = len(rows), self.feed.now()
         try:
-            shown = query.filter_rows(self._rows, self.filter)
+            shown = query.filter_rows(rows, self.filter)
         except query.QueryError as error:
-            shown, note = self._rows, str(error)
+            shown, wrong = rows, str(error)
         self.table.show(query.sort_rows(shown, self.sort, self.reversed), self.sort, self.reversed)
-        count = f"{len(shown)} of {len(self._rows)} · esc shows all" if self.filter else ""
-        self.query_one(FilterBar).say(note or count, error=bool(note))
+        count = f"{len(shown)} of {len(rows)} · esc shows all" if self.filter else ""
+        self.query_one(FilterBar).say(wrong or count, error=bool(wrong))
         self._show_empty(bool(shown))
 
     def _show_empty(self, any_shown: bool) -> None:
         empty = self.query_one(Empty)
         self.set_class(not any_shown, "empty")
-        if not self._rows:
+        if not len(self._board):
             feed = self.feed
             empty.show(waiting_parts(feed.run, feed.name, feed.problem, feed.loaded, feed.links))
         elif not any_shown:
-            hidden = f"{len(self._rows)} hidden · esc shows all"
+            hidden = f"{len(self._board)} hidden · esc shows all"
             empty.show([(f"No rank matches “{clean(self.filter)}”.\n\n", "bold"), (hidden, "$tw-muted")])
 
     def _show_header(self) -> None:
         now, run = self.feed.now(), self.feed.run
-        state = summary(run, now)
+        every = SUMMARY_EVERY * (CALM if self._board.is_calm else 1)
+        if self._summary is None or self._board.is_small or not 0 <= now - self._summary_at < every:
+            self._summary, self._summary_at = summary(run, now), now
+        state = self._summary
         self._first = state.first
         width = self.size.width
         self.set_class(state.first is not None, "alarm")
@@ -180,7 +141,7 @@ class Overview(RunScreen):
 
     def _show_progress(self, width: int) -> None:
         """How far the run is, and what is noteworthy; each line only when there is something to say."""
-        progress, told = self._whole, findings.told(self._found)
+        progress, told = self._board.whole, findings.told(self._board.found)
         self.set_class(progress.known, "progressing")
         self.set_class(bool(told), "noticing")
         self.query_one("#progress", Bar).show(progress_bar.whole_parts(progress, width))
@@ -242,11 +203,11 @@ class Overview(RunScreen):
     @on(events.Click, "#banner, #notice")
     def action_why(self) -> None:
         """Select the rank that failed first, else the one with the most urgent finding, and look at its log's end."""
-        if self._first is None and not self._found:
+        if self._first is None and not self._board.found:
             self.notify("No rank has failed, and none stands out.")
             return
         self._set_filter("")
-        self.table.select(self._first.key if self._first is not None else self._found[0].key)
+        self.table.select(self._first.key if self._first is not None else self._board.found[0].key)
         self.table.focus()
 
     def action_sort_next(self) -> None:
@@ -279,7 +240,7 @@ class Overview(RunScreen):
         """What is noteworthy, and what could not be read."""
         from trainwatch.screens.problems import Problems
 
-        self.app.push_screen(Problems(self.feed.run.problems, findings.told(self._found)))
+        self.app.push_screen(Problems(self.feed.run.problems, findings.told(self._board.found)))
 
     def action_grid(self) -> None:
         """All ranks as cells."""
@@ -315,7 +276,7 @@ class Overview(RunScreen):
 
     def _show_keys(self) -> None:
         bar, pane = self.query_one(KeyBar), self.query_one(LogPane)
-        why = ["why"] if self._first is not None or self._found else []
+        why = ["why"] if self._first is not None or self._board.found else []
         if pane.has_focus_within:
             found = list(pane.found_actions)
             bar.show(actions.VIEW, actions.OVERVIEW, actions.APP, needed=(*found, *why))

@@ -31,9 +31,9 @@ POLL_SHARE = 10
 WATCHED = 256
 """Of more attempts that live the kernel is not asked: it tells of each several times a second, at the price of several
 looks at it."""
-GLANCE = 0.5
+GLANCE = 1.0
 """Seconds between two looks at the statuses of so many …"""
-GLANCE_SHARE = 7
+GLANCE_SHARE = 10
 """… which take at most one part in so many of a core."""
 AT_ONCE = 1024
 """So many changes are given on at once: between two portions the keys have their turn."""

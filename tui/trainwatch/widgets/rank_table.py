@@ -93,13 +93,19 @@ class RankTable(ScrollView, can_focus=True):
         self._keep_selection()
         self._repaint_changed()
 
-    def update_visible(self, renew: Callable[[Row], Row]) -> None:
-        """Bring the ages and countdowns of the rows on screen up to date, and repaint those that changed."""
+    def renew(self, newest: Callable[[Row], Row]) -> None:
+        """Bring the rows on screen up to date, and repaint those that changed; the order stays."""
         first, last = self._visible()
         rows = list(self.rows)
-        rows[first:last] = [renew(row) for row in rows[first:last]]
+        rows[first:last] = [newest(row) for row in rows[first:last]]
         self.rows = rows
         self._repaint_changed()
+
+    @property
+    def seen(self) -> list[AttemptKey]:
+        """The ranks whose rows are on the screen."""
+        first, last = self._visible()
+        return [row.key for row in self.rows[first:last]]
 
     @property
     def row(self) -> Row | None:
