@@ -8,14 +8,15 @@ import time
 
 from trainwatch_launcher import child, signals
 from trainwatch_launcher.control import answer
-from trainwatch_launcher.diagnosis import reason
 from trainwatch_launcher.hold import Hold, banner, clock
+from trainwatch_launcher.postmortem import examine
 from trainwatch_launcher.rundir import paths
 from trainwatch_launcher.worker import PATIENCE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trainwatch_launcher.child import Exit
+    from trainwatch_launcher.diagnosis.answer import Diagnosis
     from trainwatch_launcher.output import Pump
     from trainwatch_launcher.worker import Worker
 
@@ -34,14 +35,14 @@ class Outcome:
     ) -> None:
         self.exit, self.started, self.exited = exit, started, exited
         self.stop_asked, self.pump, self.reason = stop_asked, pump, reason
+        self.diagnosis: Diagnosis | None = None
+        """Why it failed; None when it did not, or when that could not be found out in time."""
 
 
 def end(worker: Worker, outcome: Outcome) -> int:
     """Everything after the command's end; returns what the process exits with, which is the command's own code."""
     code = outcome.exit.code
-    if code and not outcome.reason:
-        tail = outcome.pump.tail if outcome.pump else b""
-        outcome.reason = reason(outcome.exit, tail, worker.new_oom_kills() or 0, outcome.stop_asked)
+    examine(worker, outcome)
     record_exit(worker, outcome)
     hold = None
     # after a stop request the platform's grace period runs, and a nested launcher leaves holding to its container's
@@ -82,6 +83,7 @@ def record_exit(worker: Worker, outcome: Outcome) -> None:
         oom_kills=worker.new_oom_kills(),
         output_bytes=lines.size if lines else 0,
         reason=outcome.reason,
+        diagnosis=outcome.diagnosis.as_json() if outcome.diagnosis is not None else None,
     )
     worker.recorder.update(
         exited=outcome.exited, exit_code=ended.code, exit_signal=ended.signal, reason=outcome.reason
@@ -117,6 +119,7 @@ def failure_text(worker: Worker, outcome: Outcome, hold: Hold | None) -> str:
         code=outcome.exit.code,
         signal=outcome.exit.signal,
         reason=outcome.reason,
+        diagnosis=outcome.diagnosis,
         log=attempt.path(paths.OUTPUT) if attempt else "",
         run_dir=worker.place.run_dir if attempt else "",
         hold=hold,

@@ -222,6 +222,7 @@ class Supervisor:
         sent = self.options.rewrite.get(number, number)
         if sent and (number in signals.STOPS or sent in signals.STOPS):
             self.stop_asked = True
+            self.worker.stop = self.worker.stop or (number, sender)
             if self.options.kill_after is not None and self.kill_at is None:
                 self.kill_at = time.monotonic() + self.options.kill_after
         if number == signal.SIGCONT:

@@ -44,6 +44,10 @@ class Worker:
         self.oom_kills = oom_kills()
         """Our control group's count of killed processes when we started."""
         self.requests: deque[Request] = deque()
+        self.stop: tuple[int, dict[str, object]] | None = None
+        """The first stop signal that came while the command ran, and who sent it."""
+        self.gpu_events: list[tuple[str, str]] = []
+        """(where to look first, message) of the first GPU errors; see `gpu.xid`."""
         self.recorder = Recorder(
             place,
             self._first_status(),
