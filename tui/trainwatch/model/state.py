@@ -11,6 +11,7 @@ from trainwatch.model.course import NO_COURSE, Course, after
 from trainwatch.model.facts import completed
 from trainwatch.model.gpus import Gpus, gpus_in
 from trainwatch.model.progress import Progress, progress_of
+from trainwatch_launcher.diagnosis.answer import Diagnosis, from_json
 from trainwatch_launcher.reader.changes import (
     AttemptFound,
     AttemptKey,
@@ -67,6 +68,8 @@ class Attempt:
     phases: tuple[Phase, ...] = ()
     events: tuple[Event, ...] = ()
     """In the order written: the newest `MAX_EVENTS`, and before them the milestones."""
+    diagnosis: Diagnosis | None = None
+    """Why its command failed, as its launcher found out; None when it has not said so."""
     problem: str = ""
     """Why something of this attempt could not be read, in one line; empty when all is well."""
     course: Course = NO_COURSE
@@ -218,9 +221,11 @@ def _changed(attempt: Attempt, change: AttemptFound | StatusChanged | EventsAppe
             course=after(attempt.course, change.status),
         )
     events = _bounded(attempt.events + change.events)
+    said = next((event for event in reversed(change.events) if event.event == "exit"), None)
     return replace(
         attempt,
         events=events,
+        diagnosis=from_json(said.extra.get("diagnosis")) if said is not None else attempt.diagnosis,
         phases=_phases(attempt.phases, change.events),
         status=completed(attempt.snapshot, events, attempt.key),
     )
