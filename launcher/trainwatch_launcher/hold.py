@@ -28,7 +28,7 @@ class Hold:
         self.seconds = seconds
         self.until = now + seconds
         self.why = ""
-        """What ended it: `deadline`, `command` or `signal`; empty while it lasts."""
+        """What ended it: `deadline`, `command`, `signal` or `policy`; empty while it lasts."""
         self.by = ""
         self._deadline = tick + seconds
         self._remind_at = self._next_reminder(tick)
@@ -76,6 +76,7 @@ def banner(
     signal: int | None,
     reason: str,
     diagnosis: Diagnosis | None = None,
+    note: str = "",
     log: str,
     run_dir: str,
     hold: Hold | None,
@@ -94,6 +95,8 @@ def banner(
         lines.append("log      %s" % log)
     if hold is not None:
         lines += hold_lines(hold, run_dir, rank)
+    if note:
+        lines.append(note)
     rule = "=" * min(100, max(len(line) for line in lines) + 2)
     return "\n".join([rule, *[" " + line for line in lines], rule]) + "\n"
 

@@ -123,6 +123,7 @@ def _facts(worker: Worker, outcome: Outcome) -> Facts:
         stop_signal=number,
         stop_by=command if isinstance(command, str) else "",
         stop_pid=pid if isinstance(pid, int) else None,
+        stopped_for=worker.stopped_for,
         gpu_events=tuple(worker.gpu_events),
         spawn_error=outcome.reason,
     )

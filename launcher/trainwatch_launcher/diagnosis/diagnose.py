@@ -254,6 +254,9 @@ def _beyond_the_log(case: Case, chosen: Statement | None) -> Diagnosis | None:
         words = out_of_memory(facts)
         if words and (ended_by(facts) == 9 or chosen is None or chosen.kind.name == "dataloader"):
             return _stated(case, "host_oom", words, 0.9, chosen)
+    if facts.stopped_for:
+        words = "stopped (--stop-on-peer-failure): %s" % facts.stopped_for
+        return _stated(case, "peer_lost", words, 0.95, chosen)
     if facts.stop_signal is not None and (chosen is None or chosen.role not in (table.CAUSE, table.FACT, table.STOP)):
         words = "asked to stop with %s%s" % (name_of(facts.stop_signal), sender(facts))
         return _stated(case, stop_kind(facts), words, 0.7, chosen)

@@ -51,6 +51,8 @@ class Facts:
     stop_by: str = ""
     """The command line of the process that sent it; empty when unknown."""
     stop_pid: int | None = None
+    stopped_for: str = ""
+    """The failure of another rank for which the launcher stopped it."""
     gpu_events: tuple[tuple[str, str], ...] = ()
     """(where to look first, message) of Xids and ECC errors while the command ran: see `gpu.xid`."""
     spawn_error: str = ""

@@ -9,15 +9,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from trainwatch.model.parties import SILENT, Party, completed
+from trainwatch.model.parties import Party, completed
 from trainwatch.model.waiting import Absent, who_did_not_come
 from trainwatch_launcher.diagnosis.answer import NONE, SURE, UNKNOWN, Evidence
+from trainwatch_launcher.diagnosis.levels import SILENT, WAITING
 from trainwatch_launcher.diagnosis.ranks import fingerprint
 from trainwatch_launcher.diagnosis.table import FACT, STOP, kind
 from trainwatch_launcher.reader.changes import AttemptKey
 
-WAITING = 2.15
-"""From this level on a statement tells of waiting, and who did not come is asked."""
 TOGETHER = 1.0
 """Seconds within which nobody can say who was first."""
 POD = re.compile(r"\bpod[/: ]+(?:[\w.-]{1,80}/)?[a-z][\w.-]{0,80}?-(\d{1,5})\b", re.IGNORECASE)

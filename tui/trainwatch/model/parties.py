@@ -5,15 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from trainwatch_launcher.diagnosis.answer import NONE, Collective, Diagnosis, Evidence, Inner
-from trainwatch_launcher.diagnosis.table import COLLATERAL, FACT, STOP, WEAK, kind
+from trainwatch_launcher.diagnosis.levels import OWN, SILENT, STOPS, level_of
+from trainwatch_launcher.diagnosis.table import COLLATERAL, kind
 from trainwatch_launcher.reader.changes import AttemptKey
-
-SYMPTOMS = {"network": 1.5, "nccl_error": 1.5, "hang": 2.3, "rendezvous": 2.2, "unknown": 2.5}
-"""Kinds that a rank also has when another one is at fault, and between which levels they stand."""
-LEVELS = {FACT: 0.0, STOP: 1.0, WEAK: 2.0, COLLATERAL: 3.0}
-SILENT = 4.0
-STOPS = frozenset((129, 130, 143))
-"""Exit codes of a process that was asked to end."""
 
 
 @dataclass(frozen=True)
@@ -59,16 +53,8 @@ class Party:
     @property
     def level(self) -> float:
         """Who comes first when several parties tell of a failure: a lower level is nearer to the cause."""
-        if self.kind == NONE:
-            return SILENT
-        if self.victim and kind(self.kind).role in (WEAK, STOP):
-            return LEVELS[COLLATERAL]
-        if self.kind == "killed" and self.exit_code in STOPS:
-            return 2.8
-        level = SYMPTOMS.get(self.kind, LEVELS.get(kind(self.kind).role, 1.0))
-        if self.diagnosis.collateral:
-            level = max(level, LEVELS[COLLATERAL])
-        return level + (0.1 if self.rank is None and level >= 1.0 else 0.0)
+        level = level_of(self.diagnosis, self.exit_code, self.victim)
+        return level + (0.1 if self.rank is None and OWN <= level < SILENT else 0.0)
 
 
 def completed(parties: Sequence[Party]) -> list[Party]:
