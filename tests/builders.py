@@ -90,13 +90,14 @@ class AttemptBuilder:
             out.write(files.encode(metrics(time, seconds, **facts)))
         return self
 
-    def exit(self, code: int, time: float = NOW - 30, *, signal: int | None = None, reason: str = "") -> AttemptBuilder:
+    def exit(self, code: int, time: float = NOW - 30, *, signal: int | None = None, reason: str = "",
+             diagnosis: dict[str, Any] | None = None) -> AttemptBuilder:
         """The command ended."""
         started = self.status.started or time
         name = signal_name(signal) if signal is not None else None
         self.event("exit", time, code=code, signal=name, duration=time - started, cpu_user=1.5, cpu_system=0.5,
                    max_rss=1 << 28, oom_kills=0, output_bytes=self.status.output_bytes, reason=reason,
-                   output_lines=self.status.output_lines)  # fmt: skip
+                   output_lines=self.status.output_lines, diagnosis=diagnosis)  # fmt: skip
         return self.set(exited=time, exit_code=code, exit_signal=signal, reason=reason)
 
     def hold(self, seconds: float = 10_000.0, time: float = NOW - 30) -> AttemptBuilder:
@@ -111,9 +112,9 @@ class AttemptBuilder:
         return self.set(ended=time, end_code=code, time=time)
 
     def fail(self, code: int = 1, time: float = NOW - 30, *, signal: int | None = None, reason: str = "",
-             hold: float | None = 10_000.0) -> AttemptBuilder:
+             hold: float | None = 10_000.0, diagnosis: dict[str, Any] | None = None) -> AttemptBuilder:
         """The command failed; with `hold` it is held for so many seconds, without it the launcher left."""
-        self.exit(code, time, signal=signal, reason=reason)
+        self.exit(code, time, signal=signal, reason=reason, diagnosis=diagnosis)
         return self.hold(hold, time) if hold is not None else self.end(time + 0.1)
 
     def finish(self, time: float = NOW - 30) -> AttemptBuilder:

@@ -8,14 +8,16 @@ import time
 
 from trainwatch_launcher import child, signals
 from trainwatch_launcher.control import answer
-from trainwatch_launcher.diagnosis import reason
 from trainwatch_launcher.hold import Hold, banner, clock
+from trainwatch_launcher.peers import stop_words
+from trainwatch_launcher.postmortem import examine
 from trainwatch_launcher.rundir import paths
 from trainwatch_launcher.worker import PATIENCE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trainwatch_launcher.child import Exit
+    from trainwatch_launcher.diagnosis.answer import Diagnosis
     from trainwatch_launcher.output import Pump
     from trainwatch_launcher.worker import Worker
 
@@ -34,18 +36,22 @@ class Outcome:
     ) -> None:
         self.exit, self.started, self.exited = exit, started, exited
         self.stop_asked, self.pump, self.reason = stop_asked, pump, reason
+        self.not_held = ""
+        """Why it is not held although failures are; empty when that needs no word."""
+        self.diagnosis: Diagnosis | None = None
+        """Why it failed; None when it did not, or when that could not be found out in time."""
 
 
 def end(worker: Worker, outcome: Outcome) -> int:
     """Everything after the command's end; returns what the process exits with, which is the command's own code."""
     code = outcome.exit.code
-    if code and not outcome.reason:
-        tail = outcome.pump.tail if outcome.pump else b""
-        outcome.reason = reason(outcome.exit, tail, worker.new_oom_kills() or 0, outcome.stop_asked)
+    examine(worker, outcome)
     record_exit(worker, outcome)
+    worker.peers.announce(outcome)
     hold = None
     # after a stop request the platform's grace period runs, and a nested launcher leaves holding to its container's
-    if worker.options.holds(code) and not outcome.stop_asked and not worker.place.nested:
+    holds = worker.options.holds(code) and not outcome.stop_asked and not worker.place.nested
+    if holds and not is_excused(worker, outcome):
         hold = Hold(worker.options.hold, code, time.time(), time.monotonic())
     if code:
         sync_log(worker)
@@ -58,11 +64,25 @@ def end(worker: Worker, outcome: Outcome) -> int:
     elif code:
         worker.voice.post(failure_text(worker, outcome, hold).encode("utf-8", "backslashreplace"))
     if hold is not None:
+        if worker.options.hold_policy == "root":
+            worker.peers.release_later(outcome, hold)
         keep(worker, hold)
     costs = worker.recorder.vitals.words() if worker.recorder.vitals is not None else ""
     if costs and not worker.place.nested:
         worker.say("%s", costs)
     return worker.leave(code)
+
+
+def is_excused(worker: Worker, outcome: Outcome) -> bool:
+    """Whether --hold-policy root lets this one go: another rank is the cause, and is held itself."""
+    if worker.options.hold_policy != "root":
+        return False
+    blamed = worker.peers.excuse(outcome)
+    if blamed is None:
+        return False
+    outcome.not_held = "not held (--hold-policy root): %s" % stop_words(blamed)
+    worker.recorder.event("not-held", why="policy", by="rank %d" % blamed.rank, message=stop_words(blamed))
+    return True
 
 
 def record_exit(worker: Worker, outcome: Outcome) -> None:
@@ -82,6 +102,7 @@ def record_exit(worker: Worker, outcome: Outcome) -> None:
         oom_kills=worker.new_oom_kills(),
         output_bytes=lines.size if lines else 0,
         reason=outcome.reason,
+        diagnosis=outcome.diagnosis.as_json() if outcome.diagnosis is not None else None,
     )
     worker.recorder.update(
         exited=outcome.exited, exit_code=ended.code, exit_signal=ended.signal, reason=outcome.reason
@@ -117,6 +138,8 @@ def failure_text(worker: Worker, outcome: Outcome, hold: Hold | None) -> str:
         code=outcome.exit.code,
         signal=outcome.exit.signal,
         reason=outcome.reason,
+        diagnosis=outcome.diagnosis,
+        note=outcome.not_held,
         log=attempt.path(paths.OUTPUT) if attempt else "",
         run_dir=worker.place.run_dir if attempt else "",
         hold=hold,

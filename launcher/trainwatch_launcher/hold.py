@@ -7,6 +7,10 @@ import time
 
 from trainwatch_launcher.signals import name_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trainwatch_launcher.diagnosis.answer import Diagnosis
+
 REMIND_EVERY = 600.0
 LAST_REMINDER = 60.0
 LONGEST = 30 * 86400.0
@@ -24,7 +28,7 @@ class Hold:
         self.seconds = seconds
         self.until = now + seconds
         self.why = ""
-        """What ended it: `deadline`, `command` or `signal`; empty while it lasts."""
+        """What ended it: `deadline`, `command`, `signal` or `policy`; empty while it lasts."""
         self.by = ""
         self._deadline = tick + seconds
         self._remind_at = self._next_reminder(tick)
@@ -71,6 +75,8 @@ def banner(
     code: int,
     signal: int | None,
     reason: str,
+    diagnosis: Diagnosis | None = None,
+    note: str = "",
     log: str,
     run_dir: str,
     hold: Hold | None,
@@ -83,12 +89,36 @@ def banner(
     lines = ["rank %d on %s failed with exit code %d%s at %s" % (rank, host, code, name, stamp(when))]
     if reason:
         lines.append("why      %s" % reason)
+    if diagnosis is not None:
+        lines += diagnosis_lines(diagnosis)
     if log:
         lines.append("log      %s" % log)
     if hold is not None:
         lines += hold_lines(hold, run_dir, rank)
+    if note:
+        lines.append(note)
     rule = "=" * min(100, max(len(line) for line in lines) + 2)
     return "\n".join([rule, *[" " + line for line in lines], rule]) + "\n"
+
+
+def diagnosis_lines(diagnosis: Diagnosis) -> list[str]:
+    """The banner's lines about the cause: what kind it is, where, and what people do about it."""
+    what = diagnosis.kind.replace("_", " ")
+    if not diagnosis.clear:
+        what += " (a guess)" if diagnosis.kind != "unknown" else ""
+    elif diagnosis.collateral:
+        what += ": another rank is the cause"
+    places = [diagnosis.frame] if diagnosis.frame else []
+    if diagnosis.line is not None:
+        places.append("line %d of the log" % diagnosis.line)
+    lines = ["kind     %s%s" % (what, "   at %s" % ", ".join(places) if places else "")]
+    words = diagnosis.hint.split()
+    while words:
+        line = "try      " if len(lines) == 1 else "         "
+        while words and (len(line) + len(words[0]) < 100 or not line.strip()):
+            line += words.pop(0) + " "
+        lines.append(line.rstrip())
+    return lines
 
 
 def hold_lines(hold: Hold, run_dir: str, rank: int) -> list[str]:

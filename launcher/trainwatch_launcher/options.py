@@ -14,6 +14,7 @@ DEFAULT_DRAIN = 5.0
 DEFAULT_HEARTBEAT = 5.0
 DEFAULT_GRACE = 10.0
 DEFAULT_SPOOL = 4 << 30
+HOLD_POLICIES = ("all", "root", "none")
 
 
 class UsageError(Exception):
@@ -34,6 +35,8 @@ class Options:
         self.hold = DEFAULT_HOLD
         self.hold_on: list[tuple[int, int]] | None = None
         self.no_hold_on: list[tuple[int, int]] = []
+        self.hold_policy = "all"
+        self.stop_on_peer_failure: float | None = None
         self.drain_timeout = DEFAULT_DRAIN
         self.grace = DEFAULT_GRACE
         self.kill_after: float | None = None
@@ -53,7 +56,7 @@ class Options:
 
     def holds(self, code: int) -> bool:
         """Whether a command that ended with this exit code is held."""
-        if code == 0 or self.hold <= 0 or within(code, self.no_hold_on):
+        if code == 0 or self.hold <= 0 or self.hold_policy == "none" or within(code, self.no_hold_on):
             return False
         return self.hold_on is None or within(code, self.hold_on)
 
@@ -104,6 +107,13 @@ def parse_codes(text: str) -> list[tuple[int, int]]:
 def is_count(text: str) -> bool:
     """Whether a text is a number of at most nine digits."""
     return text.isascii() and text.isdigit() and len(text) < 10
+
+
+def parse_policy(text: str) -> str:
+    """`all`, `root` or `none`."""
+    if text not in HOLD_POLICIES:
+        raise ValueError("must be %s, not %r" % (" or ".join(HOLD_POLICIES), text))
+    return text
 
 
 def parse_size(text: str) -> int:
@@ -214,6 +224,11 @@ OPTIONS = {
             "never hold on these exit codes",
             "TRAINWATCH_NO_HOLD_ON",
         ),
+        Option(
+            "--hold-policy", "hold_policy", parse_policy, "WHO",
+            "hold all failed workers, none, or only the root: not those that died of another's failure (default all)",
+            "TRAINWATCH_HOLD_POLICY",
+        ),
     ],
     RUNNING: [
         Option(
@@ -230,6 +245,11 @@ OPTIONS = {
             "--kill-after", "kill_after", parse_duration, "SECONDS",
             "KILL the command this long after a stop signal (default: never)",
             "TRAINWATCH_KILL_AFTER",
+        ),
+        Option(
+            "--stop-on-peer-failure", "stop_on_peer_failure", parse_duration, "SECONDS",
+            "stop the command this long after another rank has failed: TERM, then KILL (default: never)",
+            "TRAINWATCH_STOP_ON_PEER_FAILURE",
         ),
         Option(
             "--rewrite", "rewrite", parse_rewrite, "SIGNALS",

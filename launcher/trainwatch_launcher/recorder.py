@@ -87,6 +87,7 @@ class Recorder:
         self._busy_since = time.monotonic()
         """When the round of writing that goes on now, or the last one, began."""
         self._trouble = ""
+        self._also: deque[Callable[[], None]] = deque()
 
     def start(self) -> None:
         """Begin: make the attempt, then write until `close`."""
@@ -126,6 +127,12 @@ class Recorder:
             return True
         self._last_of_many = int(when)
         return False
+
+    def write_also(self, job: Callable[[], None]) -> None:
+        """Have something else written soon, in our thread; `job` may raise OSError, and is then left."""
+        with self._lock:
+            self._also.append(job)
+            self._wake.notify()
 
     def update(self, **changes: Any) -> None:
         """Change fields of the status; it is written with the next tick."""
@@ -170,7 +177,7 @@ class Recorder:
             if closing:
                 break
             with self._lock:
-                if not self._closing and (not self._events or self._trouble):
+                if not self._closing and (not (self._events or self._also) or self._trouble):
                     self._wake.wait(TICK)
                 self._busy_since = time.monotonic()
         self._done.set()
@@ -185,8 +192,8 @@ class Recorder:
         """One round of writing; trouble in one file does not keep the others from theirs."""
         troubles = []
         steps = (
-            self._check_files, self._look, self._write_events, self._write_index, self._write_status,
-            self._write_metrics, self._take_requests,
+            self._check_files, self._look, self._write_events, self._write_others, self._write_index,
+            self._write_status, self._write_metrics, self._take_requests,
         )  # fmt: skip
         for write in steps:
             try:
@@ -312,6 +319,10 @@ class Recorder:
                 self._metrics = MetricsFile(attempt.path(paths.METRICS), self._place.file_mode)
             self._metrics.append(lines[0])
             lines.popleft()
+
+    def _write_others(self, attempt: Attempt, closing: bool) -> None:
+        while self._also:
+            self._also.popleft()()
 
     def _take_requests(self, attempt: Attempt, closing: bool) -> None:
         for request in self._control.take():

@@ -22,6 +22,7 @@ from trainwatch_launcher.hold import duration
 from trainwatch_launcher.identity import JOB_VARIABLE, doubts, job_of
 from trainwatch_launcher.lines import LineCounter
 from trainwatch_launcher.output import STUCK, Pump
+from trainwatch_launcher.peers import stop_words
 from trainwatch_launcher.terminal import Lent, Pty
 from trainwatch_launcher.worker import PATIENCE
 
@@ -56,6 +57,7 @@ class Supervisor:
         self.exited = 0.0
         self.stop_asked = self.pause_asked = False
         self.kill_at: float | None = None
+        self.kill_why = ""
         self.phases = 0
 
     def run(self) -> int:
@@ -84,6 +86,8 @@ class Supervisor:
             return self._never_started(error)
         assert self.pump is not None
         self.pump.start()
+        if self.options.stop_on_peer_failure is not None and not self.worker.place.nested:
+            self.worker.peers.watch(self.options.stop_on_peer_failure)
         self.recorder.watch(self._vitals)
         return end(self.worker, self._wait(self.pump, self.guardian, self.cleanup))
 
@@ -196,6 +200,7 @@ class Supervisor:
             self._reap(pump, guardian)
             while requests:
                 answer(requests.popleft(), self._forward, None, self.worker)
+            self._stop_when_a_peer_failed()
             self._kill_when_due(cleanup)
             if self.exit is None:
                 if self.pty is not None and not self.pty.typing:
@@ -264,8 +269,9 @@ class Supervisor:
         sent = self.options.rewrite.get(number, number)
         if sent and (number in signals.STOPS or sent in signals.STOPS):
             self.stop_asked = True
+            self.worker.stop = self.worker.stop or (number, sender)
             if self.options.kill_after is not None and self.kill_at is None:
-                self.kill_at = time.monotonic() + self.options.kill_after
+                self._kill_in(self.options.kill_after, "--kill-after")
         if number == signal.SIGCONT:
             self.terminal.give(self.pid)
         if self.pty is not None:
@@ -294,14 +300,28 @@ class Supervisor:
             return signal.SIGSTOP  # the kernel ignores the others in a group without a parent in its session
         return sent
 
+    def _stop_when_a_peer_failed(self) -> None:
+        """--stop-on-peer-failure: TERM, and KILL after the grace."""
+        failure = self.worker.peers.due()
+        if failure is None or self.exit is not None:
+            return
+        self.worker.stopped_for = stop_words(failure)
+        self.worker.warn("%s: stopping (--stop-on-peer-failure)", self.worker.stopped_for)
+        self._forward(signal.SIGTERM, {"peer": failure.rank})
+        if self.kill_at is None:
+            self._kill_in(self.options.grace, "--stop-on-peer-failure")
+
+    def _kill_in(self, seconds: float, option: str) -> None:
+        self.kill_at = time.monotonic() + seconds
+        self.kill_why = "%s: %s after the stop signal" % (option, duration(seconds))
+
     def _kill_when_due(self, cleanup: Cleanup) -> None:
         if self.kill_at is None or time.monotonic() < self.kill_at:
             return
         self.kill_at = None
         if cleanup.kill(self.pid):
-            why = "--kill-after: %s after the stop signal" % duration(self.options.kill_after or 0)
-            self.worker.warn("the command did not end: KILL (%s)", why)
-            self.recorder.event("signal", signal="SIGKILL", received_from={}, forwarded=True, why=why)
+            self.worker.warn("the command did not end: KILL (%s)", self.kill_why)
+            self.recorder.event("signal", signal="SIGKILL", received_from={}, forwarded=True, why=self.kill_why)
 
 
 def stop_ourselves() -> None:

@@ -12,6 +12,7 @@ from trainwatch_launcher.backlog import Backlog
 from trainwatch_launcher.cgroup import oom_kills
 from trainwatch_launcher.departure import leave_behind
 from trainwatch_launcher.helpers import Helpers
+from trainwatch_launcher.peers import Peers
 from trainwatch_launcher.recorder import Recorder
 from trainwatch_launcher.rundir import paths
 from trainwatch_launcher.rundir.records import Status
@@ -44,6 +45,10 @@ class Worker:
         self.oom_kills = oom_kills()
         """Our control group's count of killed processes when we started."""
         self.requests: deque[Request] = deque()
+        self.stop: tuple[int, dict[str, object]] | None = None
+        """The first stop signal that came while the command ran, and who sent it."""
+        self.gpu_events: list[tuple[str, str]] = []
+        """(where to look first, message) of the first GPU errors; see `gpu.xid`."""
         self.recorder = Recorder(
             place,
             self._first_status(),
@@ -55,6 +60,9 @@ class Worker:
             self._on_failure,
             self.helpers,
         )
+        self.peers = Peers(self)
+        self.stopped_for = ""
+        """Why the command was stopped for another rank's failure; empty when it was not."""
 
     def say(self, text: str, *arguments: object) -> None:
         """Tell the person at the console. Never waits, never goes into the log, and not at all with --quiet."""

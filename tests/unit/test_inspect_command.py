@@ -78,6 +78,18 @@ def test_a_log_that_cannot_be_read_is_named_and_the_others_are_told(log, tmp_pat
     assert f"{tmp_path}: Is a directory" in said.err
 
 
+def test_a_failure_in_a_log_is_told(tmp_path, capsys):
+    path = tmp_path / "train.log"
+    raised = "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\nKeyError: 'x'\n"
+    path.write_text("step 1/100 | loss: 2.5\n" + raised)
+    assert main(["inspect", "--json", str(path)]) == 0
+    told = json.loads(capsys.readouterr().out)[0]["diagnosis"]
+    assert (told["kind"], told["summary"], told["line"], told["frame"]) == (
+        "python_error", "KeyError: 'x'", 4, "a.py:3 in f")
+    assert main(["inspect", str(path)]) == 0
+    assert "  python error: KeyError: 'x', line 4" in capsys.readouterr().out
+
+
 def test_phases_are_found_whatever_the_size_of_what_is_read_at_once(tmp_path, capsys):
     path = tmp_path / "big.log"
     line = b"x" * 99 + b"\n"

@@ -23,6 +23,7 @@ Without one the runs under $TRAINWATCH_ROOT, else ./runs, are offered. A run els
 
 commands, each with its own --help:
   trainwatch status TARGET [--json]              one look, for scripts; exit code 1 when a rank failed
+  trainwatch why TARGET|LOG...                   which rank failed first, why, and what to do about it
   trainwatch hold TARGET --rank N --release      end or extend (--extend 2h) the hold of a failed worker
   trainwatch shell TARGET --rank N               a shell in the rank's directory and environment
   trainwatch report TARGET                       a run as one page of HTML, for a ticket
@@ -46,6 +47,7 @@ COMMANDS = {
     "inspect": "trainwatch.commands.inspect",
     "report": "trainwatch.commands.report",
     "serve": "trainwatch.commands.serve",
+    "why": "trainwatch.commands.why",
     "pack": "trainwatch.commands.pack",
     "lint": "trainwatch.commands.lint",
     "demo": "trainwatch.demo.command",

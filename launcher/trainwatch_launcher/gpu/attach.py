@@ -4,13 +4,23 @@ from __future__ import annotations
 import os
 
 from trainwatch_launcher.gpu.sampler import Sampler
-from trainwatch_launcher.gpu.xid import APPLICATION, NOTICE
+from trainwatch_launcher.gpu.xid import APPLICATION, GPU, NOTICE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from trainwatch_launcher.worker import Worker
+
+
+MOST_EVENTS = 100
+
+
+def place_of(facts: dict[str, Any]) -> str:
+    """Where to look first for an event: as its Xid says, else at the GPU if it was really hurt; empty when not."""
+    message = facts.get("message", "")
+    hurt = facts.get("kind") == "gpu-lost" or "uncorrectable" in message or "could not be replaced" in message
+    return str(facts.get("cause") or (GPU if hurt else ""))
 
 
 def attach(worker: Worker) -> Sampler:
@@ -20,6 +30,8 @@ def attach(worker: Worker) -> Sampler:
     def on_event(when: float, event: str, facts: dict[str, Any]) -> None:
         recorder.event_at(when, event, **facts)
         message = facts.get("message", "")
+        if event == "warning" and len(worker.gpu_events) < MOST_EVENTS:
+            worker.gpu_events.append((place_of(facts), message))
         if event == "recovered":
             recorder.update(warning="")
         elif event == "warning" and facts.get("cause") not in (APPLICATION, NOTICE):

@@ -11,6 +11,7 @@ INDEX = "output.index"
 STATUS = "status.json"
 METRICS = "metrics.jsonl"
 CONTROL = "control"
+FAILURES = "failures"
 
 RANK_PREFIX = "rank-"
 LOCAL_PREFIX = "local-"
@@ -31,6 +32,11 @@ def local_name(local_rank: int) -> str:
 def attempt_name(attempt: int) -> str:
     """The directory of an attempt inside its rank: `attempt-1`."""
     return "%s%d" % (ATTEMPT_PREFIX, attempt)
+
+
+def failure_name(rank: int, attempt: int) -> str:
+    """The file in `failures/` in which an attempt tells the others that it failed: `rank-00003.1.json`."""
+    return "%s.%d.json" % (rank_name(rank), attempt)
 
 
 def number_of(name: str, prefix: str) -> int | None:

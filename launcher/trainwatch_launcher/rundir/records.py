@@ -166,6 +166,24 @@ class Request(Record):
     """`signal`: its name, with or without SIG."""
 
 
+class PeerFailure(Record):
+    """One file in the run's failures/: that a rank has failed, for the other launchers of the run."""
+
+    format: int = FORMAT
+    rank: int
+    attempt: int = 1
+    time: float
+    """When its command ended, on the file server's clock."""
+    host: str = ""
+    kind: str = ""
+    """The kind of its failure; empty when it could not be diagnosed."""
+    summary: str = ""
+    level: float = 2.5
+    """How near to a cause that is: see `diagnosis.levels`."""
+    mark: str = ""
+    """The same for the same fault."""
+
+
 def event(kind: str, time: float, /, **facts: Any) -> Event:
     """An event of this format's version: what happened, when, and its facts."""
     return Event(time=time, event=kind, **facts)

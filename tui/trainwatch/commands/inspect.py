@@ -9,7 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from trainwatch.loglist import rank_in
 from trainwatch.model import text
+from trainwatch_launcher.diagnosis.answer import Diagnosis
+from trainwatch_launcher.diagnosis.diagnose import MOST_TEXT, diagnose
 from trainwatch_launcher.phases import PhaseScanner
 from trainwatch_launcher.progress.explicit import Pattern, PatternError
 from trainwatch_launcher.progress.latest import Progress
@@ -24,6 +27,7 @@ exit codes:
 
 with --json a list is printed, one object for each LOG:
   [{"file", "format", "progress": {"step", "total", "loss", ...}, "samples", "phases": [{"name", "line"}], "diagnosis"}]
+diagnosis is null when nothing failed, else {"kind", "summary", "line", "frame", ...} (see docs/diagnosis.md).
 with --points --json every sample: [{"line", "step", "total", "loss", ...}]; several LOGs add "file" to each.
 Keys: step, total, epoch, epochs_total, loss, lr, grad_norm, ms_per_iter, eta_s, tokens_per_s, tokens_per_s_per_gpu,
 samples_per_s, samples_per_s_per_gpu, tflops_per_gpu, mfu (percent), tokens, samples, reward. NaN is "nan", infinity
@@ -37,6 +41,7 @@ examples:
 
 BLOCK = 1 << 20
 """Bytes read at once."""
+LONGEST = 160
 NOTE_EVERY = 0.5
 """Seconds between two notes on a terminal of how far reading is."""
 INTEGERS = frozenset(("step", "total", "epoch", "epochs_total", "tokens", "samples"))
@@ -58,10 +63,13 @@ class Log:
         self._reader = Reader(own)
         self._scanner = PhaseScanner()
         self._lines = 0
+        self._tail = Tail(MOST_TEXT)
+        self._diagnosis = Diagnosis()
 
     def feed(self, data: bytes) -> list[Point]:
         """Read one more piece; returns the samples that it completed."""
         base = self._scanner.offset
+        self._tail.add(data)
         for offset, phase in self._scanner.feed(data):
             newlines = data.count(b"\n", 0, offset - base) if offset > base else 0
             self.phases.append({"name": phase, "line": self._lines + newlines + 1})
@@ -71,6 +79,9 @@ class Log:
     def finish(self) -> list[Point]:
         """Read what no newline ended."""
         self.phases += [{"name": phase, "line": self._lines + 1} for _, phase in self._scanner.finish()]
+        text = self._tail.text()
+        found = diagnose(text, rank=rank_in(self.name))
+        self._diagnosis = found.at(self._lines - text.count(b"\n"), self._scanner.offset - len(text))
         return self._took(self._reader.finish())
 
     def _took(self, points: list[Point]) -> list[Point]:
@@ -86,7 +97,7 @@ class Log:
             "progress": in_order(self.progress.values),
             "samples": self.progress.points,
             "phases": self.phases,
-            "diagnosis": None,
+            "diagnosis": self._diagnosis.as_json() if self._diagnosis.failed else None,
         }
 
     def as_lines(self) -> Iterator[str]:
@@ -100,6 +111,32 @@ class Log:
             yield f"{text.printable(self.name)}: no training steps found"
         for phase in self.phases:
             yield f"  phase {text.printable(phase['name'])}, line {phase['line']:,}"
+        failure = self._diagnosis
+        if failure.failed:
+            place = f", line {failure.line:,}" if failure.line is not None else ""
+            kind = failure.kind.replace("_", " ")
+            yield f"  {kind}: {text.printable(failure.summary)[:LONGEST]}{place} (trainwatch why says more)"
+
+
+class Tail:
+    """The end of a stream."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    def add(self, data: bytes) -> None:
+        """The stream goes on."""
+        self._pieces.append(data)
+        self._size += len(data)
+        if self._size > 4 * self._most:
+            self._pieces = [self.text()]
+            self._size = len(self._pieces[0])
+
+    def text(self) -> bytes:
+        """Its last bytes."""
+        return b"".join(self._pieces)[-self._most :]
 
 
 def main(argv: list[str]) -> int:

@@ -1,20 +1,26 @@
-"""Which rank failed first."""
+"""Why a run failed, from what its launchers wrote: the root cause with its rank's facts. Pure."""
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from trainwatch.model import clock, text
+from trainwatch.model.cause import Cause, find_cause
+from trainwatch.model.parties import Party
 from trainwatch.model.rows import state_at
 from trainwatch.model.state import Attempt, Run
+from trainwatch_launcher.diagnosis.answer import UNKNOWN, Diagnosis
+from trainwatch_launcher.diagnosis.facts import end_of
+from trainwatch_launcher.diagnosis.frames import LOOKS_RAISED
+from trainwatch_launcher.diagnosis.statements import kind_of
+from trainwatch_launcher.diagnosis.table import COLLATERAL, kind
 from trainwatch_launcher.reader.changes import AttemptKey
-from trainwatch_launcher.rundir.records import Status
-from trainwatch_launcher.rundir.state import LOST
+from trainwatch_launcher.rundir.state import LOST, STALLED
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A rank that went wrong, and when."""
+    """The rank that a failure began on, and when."""
 
     key: AttemptKey
     label: str
@@ -29,36 +35,128 @@ class Failure:
     """Why, in one line: the launcher's diagnosis, else the last line of its output; may be empty."""
     others: int = 0
     """How many more ranks went wrong."""
+    cause: Cause | None = None
+    """What it was, who died of it, how sure that is, and what to do."""
 
 
 def first_failure(
     run: Run, now: float | None = None, states: Mapping[AttemptKey, str] | None = None
 ) -> Failure | None:
-    """The rank that went wrong first, by the file server's clock; None when none has.
+    """The rank that a failure of the run began on; None when none has failed.
 
     Only the newest attempt of each rank counts. With `now` (reader's clock, Unix seconds) lost ranks count too, from
-    their last sign of life on. Local ranks count when no rank as a whole has failed before them. `states` are those at
+    their last sign of life on. Local ranks count as well as the containers that they are in. `states` are those at
     `now`, for whoever knows them already.
     """
-    failures = []
-    for attempt in run.current():
-        if attempt.status is None:
-            continue
-        lost = False
-        if now is not None and not attempt.status.exit_code:
-            lost = (states[attempt.key] if states is not None else state_at(attempt, now)) == LOST
-        if lost or attempt.status.exit_code:
-            failures.append(_failure_of(run, attempt, attempt.status, lost))
-    if not failures:
+    if not any(_has_failed(attempt, now, states) for attempt in run.current()):
         return None
-    first = min(failures, key=lambda failure: (failure.time, failure.key))
-    ranks = {failure.key.rank for failure in failures}
-    return Failure(**{**vars(first), "others": len(ranks) - 1})
+    parties = parties_of(run, now, states=states)
+    failed = [party for party in parties if party.failed]
+    if not failed:
+        return None
+    cause = find_cause(parties)
+    first = min(failed, key=lambda party: (party.level, party.time or 0.0, party.key))
+    if cause is not None and cause.key is not None:
+        first = next((party for party in failed if party.key == cause.key), first)
+    assert first.key is not None
+    status = run.attempts[first.key].status
+    shown = text.exit_text(first.exit_code, status.exit_signal if status is not None else None)
+    reason = (status.reason or status.last_line) if status is not None else ""
+    return Failure(
+        key=first.key, label=first.label, host=status.host if status is not None else "", time=first.time or 0.0,
+        exit_code=first.exit_code, exit_text=shown or "lost", reason=reason,
+        others=len({party.key.rank for party in failed if party.key is not None}) - 1, cause=cause,
+    )  # fmt: skip
 
 
-def _failure_of(run: Run, attempt: Attempt, status: Status, lost: bool) -> Failure:
-    moment = status.exited if status.exited is not None and not lost else status.time
-    shown = "lost" if lost else text.exit_text(status.exit_code, status.exit_signal)
-    time = clock.server_time(status, moment)
-    reason = status.reason or status.last_line
-    return Failure(attempt.key, run.label(attempt.key), status.host, time, status.exit_code, shown, reason)
+def cause_of(
+    run: Run, now: float | None = None, read: Mapping[AttemptKey, Diagnosis] | None = None, others: Iterable[Party] = ()
+) -> Cause | None:
+    """The root cause of a run's failure; None when nothing failed.
+
+    `read` has diagnoses of logs whose launchers did not say why, `others` those of logs that are no rank's.
+    """
+    return find_cause([*parties_of(run, now, read or {}), *others])
+
+
+def _has_failed(attempt: Attempt, now: float | None, states: Mapping[AttemptKey, str] | None) -> bool:
+    status = attempt.status
+    return status is not None and (bool(status.exit_code) or _state(attempt, now, states) == LOST)
+
+
+def _state(attempt: Attempt, now: float | None, states: Mapping[AttemptKey, str] | None) -> str:
+    if states is not None:
+        return states[attempt.key]
+    return state_at(attempt, now) if now is not None else ""
+
+
+def parties_of(
+    run: Run,
+    now: float | None = None,
+    read: Mapping[AttemptKey, Diagnosis] | None = None,
+    states: Mapping[AttemptKey, str] | None = None,
+) -> list[Party]:
+    """The newest attempts of a run as witnesses. A container whose local ranks tell why is left to them."""
+    parties = [_party(run, attempt, now, read or {}, states) for attempt in run.current()]
+    told = {(p.key.rank, p.key.attempt) for p in parties if p.key is not None and p.key.local_rank >= 0 and p.failed}
+    return [
+        replace(party, victim=True) if _is_container(party) and (party.key.rank, party.key.attempt) in told else party  # type: ignore[union-attr]
+        for party in parties
+    ]
+
+
+def _is_container(party: Party) -> bool:
+    return party.key is not None and party.key.local_rank < 0
+
+
+def _party(
+    run: Run,
+    attempt: Attempt,
+    now: float | None,
+    read: Mapping[AttemptKey, Diagnosis],
+    states: Mapping[AttemptKey, str] | None,
+) -> Party:
+    status, key = attempt.status, attempt.key
+    base = Party(Diagnosis(), key.rank, run.label(key), key=key, ended=False)
+    if status is None:
+        return base
+    base = replace(base, step=status.step)
+    state = _state(attempt, now, states)
+    if status.exit_code:
+        moment = status.exited if status.exited is not None else status.time
+        found = attempt.diagnosis or read.get(key) or _by_exit(status.exit_code, status.exit_signal, status.reason)
+    elif state == LOST:
+        moment = status.time
+        found = read.get(key) or _lost()
+    elif state == STALLED:
+        moment = status.stalled_since if status.stalled_since is not None else status.time
+        return replace(base, diagnosis=_stalled(), time=clock.server_time(status, moment))
+    else:
+        return replace(base, ended=status.exit_code is not None and status.exit_code != 0)
+    return replace(
+        base, diagnosis=found, time=clock.server_time(status, moment), ended=True, failed=True,
+        exit_code=status.exit_code,
+    )  # fmt: skip
+
+
+def _by_exit(code: int, signal: int | None, reason: str) -> Diagnosis:
+    """What an exit says of which its launcher has said no more."""
+    name, words = end_of(code, signal)
+    if not name and LOOKS_RAISED.match(reason):
+        name = kind_of(reason)[0].name
+    row = kind(name or UNKNOWN)
+    return Diagnosis(
+        kind=row.name, family=row.family, summary=reason or words or f"exit code {code}", exit_code=code,
+        confidence=0.6 if name else 0.3, hint=row.hint, collateral=row.role == COLLATERAL,
+    )  # fmt: skip
+
+
+def _lost() -> Diagnosis:
+    row = kind("killed")
+    words = "its launcher gives no sign of life: the host or the container is gone"
+    return Diagnosis(kind=row.name, family=row.family, summary=words, confidence=0.4, hint=row.hint)
+
+
+def _stalled() -> Diagnosis:
+    row = kind("hang")
+    return Diagnosis(kind=row.name, family=row.family, summary="no progress", confidence=0.5, hint=row.hint)

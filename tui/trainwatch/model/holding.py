@@ -77,13 +77,14 @@ def held(run: Run, now: float) -> tuple[Row, ...]:
 
 def collateral(run: Run, now: float) -> Picked:
     """All launchers that hold but the one where it began, which is named. Where nothing is known of that, none."""
-    cause = first_failure(run, now)
+    failure = first_failure(run, now)
     rows = held(run, now)
-    if cause is None:
+    if failure is None:
         return Picked(problems=("no rank has failed" if not rows else "it is not known which rank failed first",))
-    outer = container(cause.key)
+    outer = container(failure.key)
     others = tuple(row for row in rows if row.key != outer)
-    kept = f"rank {run.label(outer)} is left alone: it failed first"
+    sure = failure.cause is not None and failure.cause.clear
+    kept = f"rank {run.label(outer)} is left alone: it failed first" + ("" if sure else ", as far as can be told")
     if not others:
         return Picked(problems=(f"no other rank than {run.label(outer)}, which failed first, is held",))
     return Picked(others, (kept,))

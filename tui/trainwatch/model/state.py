@@ -13,6 +13,7 @@ from trainwatch.model.facts import completed
 from trainwatch.model.gpus import Gpus, gpus_in
 from trainwatch.model.phases import Phase
 from trainwatch.model.progress import Progress, progress_of
+from trainwatch_launcher.diagnosis.answer import Diagnosis, from_json
 from trainwatch_launcher.reader.changes import (
     AttemptFound,
     AttemptKey,
@@ -54,6 +55,8 @@ class Attempt:
     events: tuple[Event, ...] = ()
     """In the order written: the newest ones, and before them the milestones; of phases only the last two, as `phases`
     has them all."""
+    diagnosis: Diagnosis | None = None
+    """Why its command failed, as its launcher found out; None when it has not said so."""
     problem: str = ""
     """Why something of this attempt could not be read, in one line; empty when all is well."""
     course: Course = NO_COURSE
@@ -206,9 +209,11 @@ def _changed(attempt: Attempt, change: AttemptFound | StatusChanged | EventsAppe
             course=after(attempt.course, change.status),
         )
     events = _bounded(attempt.events + change.events, most)
+    said = next((event for event in reversed(change.events) if event.event == "exit"), None)
     return _with(
         attempt,
         events=events,
+        diagnosis=from_json(said.extra.get("diagnosis")) if said is not None else attempt.diagnosis,
         phases=phases.after(attempt.phases, change.events, most),
         status=completed(attempt.snapshot, events, attempt.key),
     )

@@ -1,0 +1,178 @@
+"""Which of several statements is the cause, and how sure that is."""
+from __future__ import annotations
+
+from trainwatch_launcher.diagnosis import table
+from trainwatch_launcher.diagnosis.course import Course
+from trainwatch_launcher.diagnosis.elastic import Agents
+from trainwatch_launcher.diagnosis.endings import endings
+from trainwatch_launcher.diagnosis.facts import Facts, end_of
+from trainwatch_launcher.diagnosis.statements import Statement, of_bare_exceptions, of_chain, of_lines
+from trainwatch_launcher.diagnosis.tracebacks import chains
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trainwatch_launcher.diagnosis.endings import Ending
+    from trainwatch_launcher.diagnosis.lines import Text
+
+ECHOES = frozenset(("native_crash", "killed"))
+"""Kinds that may only be how a process ended that has said why before."""
+WENT_ON = 6
+"""So many ordinary lines of the same program after a traceback show that it was caught."""
+
+
+class Case:
+    """All that one log and its facts say, put in order."""
+
+    def __init__(self, text: Text, facts: Facts) -> None:
+        self.text, self.facts = text, facts
+        self.agents = Agents(text)
+        self.since = self.agents.restarts[-1] if self.agents.restarts else -1
+        """The line of the last restart; what came before was got over."""
+        self.ends = sorted(endings(text) + self.agents.endings(text), key=lambda one: one.line)
+        self.course = Course(text)
+        self.stated = self._statements()
+        self.proof = self._proof()
+
+    @property
+    def proven(self) -> bool:
+        """Whether it is certain that something failed."""
+        return bool(self.facts.exit_code) or self.facts.signal is not None or self.proof is not None
+
+    def choose(self) -> Statement | None:
+        """The statement of the cause; None when nothing failed or nothing says why."""
+        ranked = self.ranked()
+        return ranked[0] if ranked else None
+
+    def ranked(self) -> list[Statement]:
+        """Statements that can be the cause, the likeliest first."""
+        if self.facts.exit_code == 0:
+            return []
+        real = [one for one in self.stated if not one.soft and not self._got_over(one)]
+        if not real or all(one.echo for one in real):
+            if self.proven:
+                soft = [one for one in self.stated if not self._got_over(one)]
+                real = soft or [one for one in self.stated if one.line > self.since] or real
+            elif not real:
+                real = self._last_words()
+        return sorted(real, key=self._order)
+
+    def _order(self, one: Statement) -> tuple[float, int, int]:
+        caught = 1 if self._caught(one) else 0
+        return (one.level + caught, 1 if one.soft else 0, one.line)
+
+    def _statements(self) -> list[Statement]:
+        text = self.text
+        found, taken = chains(text)
+        stated = [of_chain(text, chain) for chain in found]
+        stated += of_lines(text, taken)
+        taken.update(one.line for one in stated)
+        stated += of_bare_exceptions(text, taken)
+        if self.course.nan is not None:
+            nan = Statement(
+                table.kind("nan_loss"),
+                self.course.nan,
+                self.course.nan,
+                "the loss is NaN from here on",
+                "",
+                text[self.course.nan].rank,
+                0.8,
+            )
+            stated.append(nan)
+        stated += self._of_ends()
+        stated.sort(key=lambda one: one.line)
+        _mark_echoes(stated)
+        return stated
+
+    def _of_ends(self) -> list[Statement]:
+        """What the first death says that somebody reports, for want of anything better."""
+        made = []
+        bad = [one for one in self.ends if one.code and one.line > self.since]
+        firsts = [one for one in bad if one.first] or bad[:1]
+        for one in firsts[:4]:
+            name, words = end_of(one.code, None)
+            if name in ("", "unknown"):
+                continue
+            kind = table.kind(name)
+            shown = one.words if one.words else words
+            new = Statement(kind, one.line, one.line, shown, self.text[one.line].stream, one.rank, 0.6)
+            new.code = one.code
+            if kind.role == table.CAUSE and name == "native_crash":
+                new.role = table.WEAK
+            made.append(new)
+        return made
+
+    def _proof(self) -> Ending | None:
+        """A bad end that is stated, and after which nothing went on."""
+        for one in reversed(self.ends):
+            went_on = self.course.last.get(self.text[one.line].stream, -1) > one.line
+            if one.code and one.line > self.since and not went_on and not 0 <= self.course.finished - one.line <= 400:
+                return one
+        return None
+
+    def _got_over(self, one: Statement) -> bool:
+        if one.line < self.since:
+            return True
+        if one.kind.name == "nan_loss" and one.line == self.course.nan:
+            return False
+        return self.course.got_over(one.end, one.stream)
+
+    def _caught(self, one: Statement) -> bool:
+        """Whether a traceback was followed by so much other output of the same program that it cannot have ended it."""
+        if one.chain is None or one.role in (table.FACT, table.STOP) or self.agents.workers:
+            return False
+        later = [
+            other
+            for other in self.stated
+            if other.line > one.end and other.stream == one.stream and other.chain is not None
+        ]
+        if not later:
+            return False
+        goal = later[0].chain.start if later[0].chain is not None else later[0].line
+        ordinary = sum(
+            1
+            for index in range(one.end + 1, goal)
+            if self.text[index].stream == one.stream
+            and self.text[index].body.strip()
+            and self.text[index].level in (0, 1)
+        )
+        return ordinary >= WENT_ON
+
+    def _last_words(self) -> list[Statement]:
+        """What a log ends with, when that is nothing but trouble: retries that never succeeded, an error."""
+        text = self.text
+        last = next((index for index in range(len(text) - 1, -1, -1) if text.lines[index].strip()), -1)
+        return [
+            one for one in self.stated if one.soft and not one.echo and one.line >= last - 1 and not self._got_over(one)
+        ]
+
+
+def _mark_echoes(stated: list[Statement]) -> None:
+    """Deaths that follow a reason are no reasons."""
+    for place, one in enumerate(stated):
+        if one.kind.name not in ECHOES or one.echo:
+            continue
+        for other in stated[max(0, place - 200) : place]:
+            if other.kind.name in ECHOES or other.echo or other.soft:
+                continue
+            same = other.stream == one.stream or not one.stream or one.rank is None
+            aborted = one.kind.name == "native_crash" and _is_abort(one)
+            ended = one.kind.name == "killed" and _ended_by_others(one) and _explains(other)
+            if same and (aborted or ended):
+                one.echo = True
+
+
+def _explains(other: Statement) -> bool:
+    """Whether a bare death after it is the end of what it tells, and no cause of its own."""
+    return other.role != table.COLLATERAL or "terminating all other" in other.text.lower()
+
+
+def _is_abort(one: Statement) -> bool:
+    words = one.text.lower()
+    return one.code == 134 or "abort" in words or "terminate" in words or "signal 6" in words or "core dumped" in words
+
+
+def _ended_by_others(one: Statement) -> bool:
+    words = one.text.lower()
+    return (
+        "sigterm" in words or "signal 15" in words or "signal: 15" in words or words.strip() in ("killed", "terminated")
+    )
