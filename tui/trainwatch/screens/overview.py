@@ -9,6 +9,7 @@ from textual.app import ComposeResult
 
 from trainwatch import actions
 from trainwatch.model import findings, holding, query
+from trainwatch.model.bill import GpuHours, gpu_hours
 from trainwatch.model.failure import Failure
 from trainwatch.model.findings import Finding, Findings, Notes
 from trainwatch.model.rows import Row, row_of
@@ -31,6 +32,8 @@ from trainwatch_launcher.rundir.state import BAD
 FULL_TICK_ROWS = 500
 """With more rows than this, a tick renews only what is on screen, and everything every `FULL_TICK_EVERY` seconds."""
 FULL_TICK_EVERY = 5
+BILL_EVERY = 10
+"""What the GPUs cost is added up every so many seconds."""
 STUDY_EVERY = 2
 """With so many rows the ranks are compared with each other every so many seconds, however often they change."""
 
@@ -57,7 +60,8 @@ class Overview(RunScreen):
         self._found: tuple[Finding, ...] = ()
         self._notes = Notes()
         self._whole = Whole()
-        self._study_at = 0
+        self._study_at = self._bill_at = 0
+        self._hours: GpuHours | None = None
 
     def compose(self) -> ComposeResult:
         """From top to bottom."""
@@ -138,6 +142,9 @@ class Overview(RunScreen):
             self._found = tuple(one for one in self._found if one.kind in findings.CAUSES)
         self._notes = Notes(self._found, rows)
         self._whole = whole(rows)
+        if self._ticks >= self._bill_at or len(rows) != len(self._rows):
+            self._bill_at = self._ticks + BILL_EVERY
+            self._hours = gpu_hours(self.feed.run)
 
     def _show_rows(self) -> None:
         note = ""
@@ -183,7 +190,8 @@ class Overview(RunScreen):
         progress, told = self._whole, findings.told(self._found)
         self.set_class(progress.known, "progressing")
         self.set_class(bool(told), "noticing")
-        self.query_one("#progress", Bar).show(progress_bar.whole_parts(progress, width))
+        parts = progress_bar.whole_parts(progress, width, self._hours, self.feed.gpu_price)
+        self.query_one("#progress", Bar).show(parts)
         self.query_one("#notice", Bar).show(progress_bar.notice_parts(told, width, leads=self._first is None))
 
     def _first_seen(self, failure: Failure) -> None:
