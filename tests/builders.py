@@ -184,9 +184,10 @@ def with_history(attempt: AttemptBuilder, lines: int = 180, gpus: int = 8, until
         pause = number % 60 in (58, 59)
         busy = {"util": [4.0 if pause else 96.0 + wave / 3, 100.0], "power": [180 if pause else 640 + wave, 690]}
         attempt.metrics(
-            until - 10.0 * (lines - number), step=8 * number + 8,
-            loss=round(1.8 + 2.2 / (1 + number / 20) + wave / 200, 4),
-            ms_per_iter=1240.0 + wave * 6 + rank * 4, tokens_per_s=412_000.0 - wave * 900,
+            until - 10.0 * (lines - number), progress={
+                "step": 8 * number + 8, "loss": round(1.8 + 2.2 / (1 + number / 20) + wave / 200, 4),
+                "ms_per_iter": 1240.0 + wave * 6 + rank * 4, "tokens_per_s": 412_000.0 - wave * 900,
+            },
             gpus=[{"index": index, **busy} for index in range(gpus)],
         )  # fmt: skip
     return attempt

@@ -33,6 +33,14 @@ async def test_the_header_says_how_far_the_run_is_and_the_table_how_far_each_ran
             assert " ▲ " not in shown
 
 
+async def test_what_the_gpus_cost_is_told_in_hours_and_in_money(tmp_path):
+    training(tmp_path, 1, gpu_seconds=28800.0, gpu_seconds_idle=3600.0, gpu_seconds_setup=2880.0)
+    for price, said in ((None, "8.0 GPU-h, 1.0 idle"), (2.5, "8.0 GPU-h = 20.00, 2.50 idle")):
+        async with app_on(tmp_path, gpu_price=price).run_test(size=WIDE) as pilot:
+            await settle(pilot)
+            assert said in screen_text(pilot).splitlines()[1]
+
+
 async def test_a_run_without_progress_and_gpus_has_no_line_and_no_columns_for_them(tmp_path):
     RunBuilder(tmp_path).rank(0).start().phase("Train")
     async with app_on(tmp_path).run_test(size=WIDE) as pilot:
@@ -147,7 +155,7 @@ async def test_a_shorter_time_can_be_charted(tmp_path):
 async def test_a_chart_says_why_there_is_nothing_to_draw(tmp_path):
     run = training(tmp_path, 3)
     at(run, 1).metrics(NOW, gpus=[{"index": 0, "util": [50, 60]}])
-    at(run, 2).metrics(NOW, step=1, loss=2.0).set(gpus=[], gpu_note="NVML: driver not loaded")
+    at(run, 2).metrics(NOW, progress={"step": 1, "loss": 2.0}).set(gpus=[], gpu_note="NVML: driver not loaded")
     history = at(run, 0).directory / paths.METRICS
     async with app_on(tmp_path).run_test(size=NARROW) as pilot:
         await settle(pilot)

@@ -13,8 +13,8 @@ from trainwatch.model.history import LOSS, MEASURES, POWER, RATE, STEP_TIME, UTI
 from trainwatch_launcher.rundir.gpus import Metrics, metrics
 
 
-def line(at, **facts):
-    return metrics(NOW + at, 10.0, **facts)
+def line(at, gpus=(), **progress):
+    return metrics(NOW + at, 10.0, gpus=list(gpus), progress=progress)
 
 
 def gpu(index, util, power=500.0, **facts):
@@ -68,7 +68,10 @@ FACTS = st.none() | st.booleans() | st.integers() | st.floats() | st.lists(
         st.sampled_from(["index", "util", "power", "mig"]), st.floats() | st.lists(st.floats(), max_size=3)))
 
 
-@given(st.lists(st.dictionaries(st.sampled_from(["step", "loss", "gpus", "ms_per_iter", "tokens_per_s"]), FACTS)))
+VALUES = FACTS | st.dictionaries(st.sampled_from(["step", "loss", "ms_per_iter", "tokens_per_s"]), FACTS)
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(["progress", "gpus"]), VALUES)))
 def test_whatever_a_line_says_can_be_drawn(lines):
     known = samples(Metrics.from_json({"time": NOW, **one}) for one in lines)
     for measure in MEASURES:

@@ -130,10 +130,14 @@ def test_names_stand_for_targets_with_their_options(tmp_path, monkeypatch):
         "lab", Docker(("w0",)), Options(handshakes=8, python="python3.11", ssh_config="/home/me/lab"))
     assert parse("/x", loaded).options == Options(handshakes=8)
     assert config.load(tmp_path / "none") == config.Config()
+    file.write_text("gpu_price = 2")
+    assert config.load(file).gpu_price == 2.0
 
 
 @pytest.mark.parametrize(("text", "said"), [
-    ("x = 1", "the file has no x; it may have options, shell, targets"),
+    ("x = 1", "the file has no x; it may have gpu_price, options, shell, targets, lint"),
+    ("gpu_price = -1", "gpu_price must be a number from 0 up"),
+    ("gpu_price = true", "gpu_price must be a number from 0 up"),
     ("[options]\nhandshake = 8", "options has no handshake"),
     ("[options]\nhandshakes = '8'", "options.handshakes must be a number above 0"),
     ("[options]\nhandshakes = 0", "must be a number above 0"),

@@ -26,10 +26,11 @@ EIGHT = tuple(Gpu(index=place, uuid=f"GPU-{place}", util=97) for place in range(
 PROGRESS = Progress(step=4120, total=48000, loss=2.31, course=Course(said=(2.5, 2.4, 2.35, 2.31)),
                     tokens=412_000.0, eta=9000.0)
 TRAINING = Row(AttemptKey(2), "2", "gpu-node-002", "running", phase="Launching torchrun", phase_age=60, last_line="x",
-               progress=PROGRESS, gpus=Gpus(EIGHT, "", 97.0, 71 * GIB, 80 * GIB))  # fmt: skip
+               progress=PROGRESS, gpus=Gpus(EIGHT, util=97.0, memory_used=71 * GIB, memory_total=80 * GIB))  # fmt: skip
 BROKEN = Row(AttemptKey(3), "3", "gpu-node-003", "running", phase="Train", finding="loss is nan",
              kinds=frozenset({"loss"}), progress=Progress(step=10**17, total=10**17, loss=float("nan"), samples=1e17),
-             gpus=Gpus((*EIGHT[:7], Gpu(lost=True)), "", 97.0, 10**17, 10**17, "lost"))  # fmt: skip
+             gpus=Gpus((*EIGHT[:7], Gpu(lost=True)), ail="lost", util=97.0, memory_used=10**17,
+                       memory_total=10**17))  # fmt: skip
 
 
 def titles(width: int, *rows: Row) -> list[str]:

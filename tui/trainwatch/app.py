@@ -63,12 +63,13 @@ class TrainwatchApp(App[int]):
         clock: Callable[[], float] = time.time,
         theme_name: str | None = None,
         keep_hold: bool = True,
+        gpu_price: float | None = None,
     ) -> None:
         self._first_theme = theme_name or theme.preferred(dict(os.environ))
         super().__init__()
         self._clock = clock
         self._source, self._root, self._open_source = source, root, open_source
-        self._keep_hold = keep_hold
+        self._keep_hold, self._gpu_price = keep_hold, gpu_price
         self.following: Following | None = None
         self._dirty = False
         self._shown_at = 0.0
@@ -110,7 +111,7 @@ class TrainwatchApp(App[int]):
     def _watch_run(self, source: Source, nested: bool) -> None:
         from trainwatch.screens.overview import Overview
 
-        following = self.following = Following(source, self._clock, program(), self._keep_hold)
+        following = self.following = Following(source, self._clock, program(), self._keep_hold, self._gpu_price)
         self._rang, self._told_trouble = False, ""
 
         async def closed(_: object = None) -> None:
@@ -299,10 +300,10 @@ def _scopes(screen: Screen[object]) -> tuple[str, ...]:
     return tuple(getattr(screen, "SCOPES", ()))
 
 
-def run(target: Path, keep_hold: bool = True) -> int:
+def run(target: Path, keep_hold: bool = True, gpu_price: float | None = None) -> int:
     """Show a run directory, or a directory of runs to pick from; returns the exit code. Raises TargetError.
 
-    With `keep_hold` holds are extended while shells are open beside their ranks.
+    With `keep_hold` holds are extended while shells are open beside their ranks. `gpu_price`: of an hour of one GPU.
     """
     from trainwatch.opening import directory
     from trainwatch_launcher.reader.runs import locate
@@ -314,19 +315,19 @@ def run(target: Path, keep_hold: bool = True) -> int:
 
     async def app() -> TrainwatchApp:
         source = None if is_root else await opened(target)
-        return TrainwatchApp(source, root=target, open_source=opened, keep_hold=keep_hold)
+        return TrainwatchApp(source, root=target, open_source=opened, keep_hold=keep_hold, gpu_price=gpu_price)
 
     return _show(app)
 
 
-def run_elsewhere(named: Named, keep_hold: bool = True) -> int:
+def run_elsewhere(named: Named, keep_hold: bool = True, gpu_price: float | None = None) -> int:
     """Show a run that is reached over hosts; returns the exit code. Raises SourceError."""
     from trainwatch.commands.remote import ask
     from trainwatch.opening import open_source
 
     async def app() -> TrainwatchApp:
         question = None if browser.is_there() else ask
-        return TrainwatchApp(await open_source(named, question), keep_hold=keep_hold)
+        return TrainwatchApp(await open_source(named, question), keep_hold=keep_hold, gpu_price=gpu_price)
 
     return _show(app)
 

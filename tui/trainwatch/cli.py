@@ -131,17 +131,19 @@ def _refuse_unknown_command(argv: list[str]) -> None:
 
 def _watch(argv: list[str]) -> int:
     """The screen."""
+    from trainwatch.commands.arguments import price_of_gpus
     from trainwatch.commands.targets import TargetError, find, is_remote, named
     from trainwatch.config import load
 
     options = parser().parse_args(argv)
     written = options.target
     keep_hold = not options.no_keep_hold and load().shell.keep_hold
+    paid = price_of_gpus(options.gpu_price)
     try:
         if written is not None:
             meant = named(written, options.hosts)
             if is_remote(meant):
-                return _watch_elsewhere(meant, keep_hold)
+                return _watch_elsewhere(meant, keep_hold, paid)
             written = getattr(meant.target, "path", written)
         target = find(written)
     except TargetError as error:
@@ -150,17 +152,17 @@ def _watch(argv: list[str]) -> int:
         raise
     from trainwatch.app import run
 
-    code: int = run(Path(target.path), keep_hold)
+    code: int = run(Path(target.path), keep_hold, paid)
     return code
 
 
-def _watch_elsewhere(meant: Named, keep_hold: bool) -> int:
+def _watch_elsewhere(meant: Named, keep_hold: bool, gpu_price: float | None) -> int:
     from trainwatch.app import run_elsewhere
     from trainwatch.commands.targets import TargetError
     from trainwatch.sources.base import SourceError
 
     try:
-        code: int = run_elsewhere(meant, keep_hold)
+        code: int = run_elsewhere(meant, keep_hold, gpu_price)
     except SourceError as error:
         raise TargetError(str(error)) from None
     return code
@@ -168,6 +170,7 @@ def _watch_elsewhere(meant: Named, keep_hold: bool) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The command line of `trainwatch` when it is no command's."""
+    from trainwatch.commands.arguments import price
     from trainwatch_launcher.version import __version__
 
     parser = argparse.ArgumentParser(
@@ -178,6 +181,8 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("target", metavar="TARGET", nargs="?", help="what to watch")
     parser.add_argument("--hosts", metavar="FILE", help="hosts, one a line, that each have TARGET, a path, on a disk")
     parser.add_argument("--no-keep-hold", action="store_true", help=NO_KEEP_HOLD)
+    parser.add_argument("--gpu-price", metavar="PRICE", type=price,
+                        help="what an hour of one GPU costs: GPU-hours are told in money too")
     parser.add_argument("--version", action="version", version=f"trainwatch {__version__}")
     return parser
 

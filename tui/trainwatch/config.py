@@ -1,5 +1,7 @@
 """What the user has set once for all: targets, default options, lint rules. From ~/.config/trainwatch/config.toml.
 
+    gpu_price = 2.5
+
     [options]
     handshakes = 8
 
@@ -62,6 +64,8 @@ class Shell:
 class Config:
     """The file's contents."""
 
+    gpu_price: float | None = None
+    """What an hour of one GPU costs, in whatever money; None when nobody has said."""
     options: Options = Options()
     shell: Shell = Shell()
     targets: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -95,7 +99,7 @@ def load(file: Path | None = None) -> Config:
 
 
 def _config(data: Mapping[str, Any]) -> Config:
-    _only(data, ("options", "shell", "targets", "lint"), "the file")
+    _only(data, ("gpu_price", "options", "shell", "targets", "lint"), "the file")
     options = _options(Options(), _table(data.get("options", {}), "options"), "options")
     targets: dict[str, str] = {}
     of_target: dict[str, Options] = {}
@@ -108,7 +112,16 @@ def _config(data: Mapping[str, Any]) -> Config:
         targets[name], of_target[name] = target, _options(options, entry, where)
     shell = _shell(_table(data.get("shell", {}), "shell"))
     lint_ignore = _lint_ignore(data.get("lint", {}))
-    return Config(options, shell, MappingProxyType(targets), MappingProxyType(of_target), lint_ignore)
+    price = _price(data.get("gpu_price"))
+    return Config(price, options, shell, MappingProxyType(targets), MappingProxyType(of_target), lint_ignore)
+
+
+def _price(value: object) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e9:
+        raise ValueError("gpu_price must be a number from 0 up")
+    return float(value)
 
 
 def _shell(table: Mapping[str, Any]) -> Shell:

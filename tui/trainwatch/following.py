@@ -48,10 +48,12 @@ class Following:
     """One run, followed from a source; what the screens get as their feed."""
 
     def __init__(
-        self, source: Source, clock: Callable[[], float], program: str = "trainwatch", keep_hold: bool = True
+        self, source: Source, clock: Callable[[], float], program: str = "trainwatch", keep_hold: bool = True,
+        gpu_price: float | None = None,
     ) -> None:
         self.name = source.name
         self.program = program
+        self.gpu_price = gpu_price
         self.problem = ""
         self.loaded = False
         self._source = source

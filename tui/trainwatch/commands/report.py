@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from trainwatch.commands.arguments import price
+from trainwatch.commands.arguments import price, price_of_gpus
 from trainwatch.commands.targets import Followed, run_directory
 from trainwatch.model.text import printable
 
@@ -34,7 +34,7 @@ def main(argv: list[str]) -> int:
     target = run_directory(options.target).path
     followed = Followed(target)
     try:
-        return _write(followed, target, options.output, options.gpu_price)
+        return _write(followed, target, options.output, price_of_gpus(options.gpu_price))
     finally:
         followed.close()
 

@@ -10,7 +10,7 @@ import sys
 import time
 from typing import Any
 
-from trainwatch.commands.arguments import price
+from trainwatch.commands.arguments import price, price_of_gpus
 from trainwatch.commands.targets import Followed, run_directory
 from trainwatch.model import bill, text
 from trainwatch.model.failure import Failure
@@ -50,12 +50,11 @@ def main(argv: list[str]) -> int:
     """Run the command; returns its exit code. Raises TargetError."""
     options = parser().parse_args(argv)
     followed = Followed(run_directory(options.target).path)
-    now = time.time()
+    now, paid = time.time(), price_of_gpus(options.gpu_price)
     whole = summary(followed.run, now)
     if options.json:
-        print(json.dumps(_finite(as_json(followed.run, whole, now, options.gpu_price)), indent=2, allow_nan=False))
+        print(json.dumps(_finite(as_json(followed.run, whole, now, paid)), indent=2, allow_nan=False))
     else:
-        paid = options.gpu_price
         print("\n".join(as_table(followed.run, whole, now, _colours_wanted(), _columns(), paid)))
     hidden = [problem for problem in followed.run.problems if problem.key is None]  # a rank's directory, or the run's
     return 1 if whole.bad or whole.unread or hidden else 0

@@ -9,7 +9,6 @@ from itertools import pairwise
 
 from trainwatch.model.progress import loss_text, quantity, step_time_text
 from trainwatch_launcher.rundir.gpus import GpuMetrics, Metrics
-from trainwatch_launcher.rundir.record import is_a
 
 MAX_SAMPLES = 20_000
 """So many of the newest samples of an attempt are kept: more than any launcher keeps in its file."""
@@ -26,7 +25,7 @@ class Sample:
     time: float
     """Unix seconds on the worker's clock."""
     values: Mapping[str, float]
-    """Plain numbers: `step`, `loss`, …, and the means over all GPUs of `OF_GPUS`."""
+    """What the output said newly: `step`, `loss`, …, and the means over all GPUs of `OF_GPUS`."""
     gpus: Mapping[GpuName, Mapping[str, float]]
     """Of each GPU its means over the time of the line."""
 
@@ -37,7 +36,7 @@ def samples(records: Iterable[Metrics]) -> tuple[Sample, ...]:
 
 
 def _sample(record: Metrics) -> Sample:
-    values = {name: float(value) for name, value in record.extra.items() if is_a(value, "float")}
+    values = record.progress()
     gpus = {(gpu.index, gpu.mig): _means(gpu) for gpu in record.gpus()}
     for name in OF_GPUS:
         known = [found[name] for found in gpus.values() if name in found]

@@ -21,6 +21,8 @@ class Feed(Protocol):
     """Why nothing more comes, in one line; empty while all is well."""
     loaded: bool
     """Whether the first reading is done."""
+    gpu_price: float | None
+    """What an hour of one GPU costs; None when nobody has said."""
     program: str
     """How our commands are started from where the person sits: `trainwatch`, or a path."""
 

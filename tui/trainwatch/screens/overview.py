@@ -7,6 +7,7 @@ from textual.app import ComposeResult
 
 from trainwatch import actions
 from trainwatch.model import findings, holding, query
+from trainwatch.model.bill import GpuHours, gpu_hours
 from trainwatch.model.board import CALM, Board
 from trainwatch.model.failure import Failure
 from trainwatch.model.rows import Row, row_of
@@ -23,6 +24,8 @@ from trainwatch.widgets.logtext import clean
 from trainwatch.widgets.rank_table import RankTable
 from trainwatch_launcher.reader.changes import AttemptKey
 
+BILL_EVERY = 10.0
+"""What the GPUs cost is added up every so many seconds."""
 REORDER_EVERY = 2.0
 """Seconds that rows stay where they are, in a run of so many that sorting them is work; unless the user asks."""
 SUMMARY_EVERY = 0.9
@@ -48,6 +51,8 @@ class Overview(RunScreen):
         self._first: Failure | None = None
         self._led_to: AttemptKey | None = None
         self._moved = False
+        self._hours: GpuHours | None = None
+        self._billed_at, self._billed_ranks = float("-inf"), 0
 
     def compose(self) -> ComposeResult:
         """From top to bottom."""
@@ -144,7 +149,12 @@ class Overview(RunScreen):
         progress, told = self._board.whole, findings.told(self._board.found)
         self.set_class(progress.known, "progressing")
         self.set_class(bool(told), "noticing")
-        self.query_one("#progress", Bar).show(progress_bar.whole_parts(progress, width))
+        now, ranks = self.feed.now(), len(self.feed.run.attempts)
+        if ranks != self._billed_ranks or not 0 <= now - self._billed_at < BILL_EVERY:
+            self._billed_at, self._billed_ranks = now, ranks
+            self._hours = gpu_hours(self.feed.run)
+        parts = progress_bar.whole_parts(progress, width, self._hours, self.feed.gpu_price)
+        self.query_one("#progress", Bar).show(parts)
         self.query_one("#notice", Bar).show(progress_bar.notice_parts(told, width, leads=self._first is None))
 
     def _first_seen(self, failure: Failure) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from trainwatch.model import text
+from trainwatch.model.bill import GpuHours
 from trainwatch.model.progress import Progress, loss_text, rate_text, step_text
 from trainwatch.model.whole import Whole
 from trainwatch.widgets import spark
@@ -16,11 +17,15 @@ from trainwatch.widgets.header import Part, fit_most
 BAR, WIDE_BAR, SPARK = 8, 16, 12
 
 
-def whole_parts(whole: Whole, width: int) -> list[Part]:
-    """Step, time left, loss, rate, GPUs; what has no room is left out, the last first."""
+def whole_parts(whole: Whole, width: int, hours: GpuHours | None = None, price: float | None = None) -> list[Part]:
+    """Step, time left, loss, rate, GPUs, what they cost; what has no room is left out, the last first.
+
+    `price`: of an hour of one GPU.
+    """
     wide = width >= 110
     pieces = [
         _steps(whole, wide), _left(whole), _loss(whole.loss, wide), _rate(whole.progress), _gpus(whole, wide),
+        _bill(hours, price),
     ]  # fmt: skip
     parts: list[Part] = [(" ", "")]
     used = 1
@@ -77,6 +82,21 @@ def _gpus(whole: Whole, wide: bool) -> list[Part]:
     if wide and whole.gpus > 1:
         parts.append((f" of {whole.gpus}", "$tw-muted"))
     return parts
+
+
+def _bill(hours: GpuHours | None, price: float | None) -> list[Part]:
+    """`3.2 GPU-h, 0.9 idle`; with a price `3.2 GPU-h = 8.00, 2.25 idle`."""
+    if hours is None:
+        return []
+    parts: list[Part] = [(_hours(hours.total), ""), (" GPU-h", "$tw-muted")]
+    if price is not None:
+        parts.append((f" = {hours.at(price).total:,.2f}", "bold"))
+    idle = _hours(hours.idle) if price is None else f"{hours.at(price).idle:,.2f}"
+    return [*parts, (f", {idle} idle", "$tw-muted")] if hours.idle else parts
+
+
+def _hours(hours: float) -> str:
+    return f"{hours:,.1f}" if hours >= 0.95 else f"{hours:.2f}"
 
 
 def notice_parts(told: Sequence[tuple[str, str]], width: int, leads: bool) -> list[Part]:
