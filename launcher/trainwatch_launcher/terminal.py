@@ -36,15 +36,24 @@ class Lent:
         """Whether we have a controlling terminal."""
         return self._fd >= 0
 
-    def give(self, group: int) -> None:
-        """Make the command the foreground group, if we are it now."""
+    def is_ours(self) -> bool:
+        """Whether we are its foreground group now."""
         try:
-            if self._fd >= 0 and os.tcgetpgrp(self._fd) == os.getpgrp():
+            return self.there and os.tcgetpgrp(self._fd) == os.getpgrp()
+        except OSError:
+            return False
+
+    def give(self, group: int) -> bool:
+        """Make the command the foreground group, if we are it now; whether it is that now."""
+        try:
+            if self.there and os.tcgetpgrp(self._fd) in (os.getpgrp(), group):
                 os.tcsetpgrp(self._fd, group)
                 os.killpg(group, signal.SIGCONT)  # it may have read before it was allowed to, and stopped
                 self._group, self.lent = group, True
+                return True
         except OSError:
             pass  # not our terminal after all
+        return False
 
     def take_back(self) -> None:
         """Become the foreground group again, unless the shell has taken the terminal meanwhile (bg)."""
