@@ -96,12 +96,13 @@ def spawn(
 ) -> int:
     """Start the command in its own process group, stdout and stderr on one descriptor; its process id.
 
+    It inherits which signals are ignored, save those in `defaults` and what the interpreter changed.
+
     When `output` is the path of a terminal, the command gets a session of its own with that as its controlling
     terminal, which a session leader acquires by opening it (tty_ioctl(4)). posix_spawn leaves no time between fork and
-    setpgid in which a signal could miss it. `defaults`: signals that it does not ignore, though we may. Raises
-    SpawnError.
+    setpgid in which a signal could miss it. Raises SpawnError.
     """
-    options: dict[str, Any] = {"setsigmask": mask, "setsigdef": [*PYTHON_IGNORES, *defaults]}
+    options: dict[str, Any] = {"setsigmask": mask, "setsigdef": (*PYTHON_IGNORES, *defaults)}
     if isinstance(output, str):
         options["setsid"] = True
         opened = (os.POSIX_SPAWN_OPEN, 0, output, os.O_RDWR, 0)

@@ -123,7 +123,8 @@ class Supervisor:
         """Start the command itself; when its guardian took the last process that we may have, without a guardian."""
         argv = [os.fsencode(word) for word in self.options.command]
         mask = self.worker.taken.inherited_mask
-        defaults = self.terminal.defaults if self.pty is None else ()
+        # it may read the terminal a moment before it gets it: then it must stop, not fail, as where these are ignored
+        defaults = TERMINAL_ASKS if self.terminal.is_ours() else ()
         try:
             self.pid = child.spawn(argv, env, output, mask, defaults)
         except child.SpawnError as error:
@@ -244,10 +245,9 @@ class Supervisor:
         Not before: a command that takes TSTP for saving a checkpoint, say, and runs on, needs us for its output.
         """
         self._show_last_words()
-        if number in TERMINAL_ASKS and self.terminal.there and not self.terminal.lent:
-            self.terminal.give(self.pid)
-            if self.terminal.lent:
-                return  # the shell made us the foreground (fg) without a word to us: now the command is, and goes on
+        if number in TERMINAL_ASKS and self.terminal.there and not self.pause_asked:
+            if self.terminal.give(self.pid):
+                return  # it asked before it was given, or the shell made us the foreground (fg) without a word to us
             self.pause_asked = True
         asked, self.pause_asked = self.pause_asked or self.terminal.lent, False
         if self.terminal.lent:

@@ -36,32 +36,24 @@ class Lent:
         """Whether we have a controlling terminal."""
         return self._fd >= 0
 
-    @property
-    def ours(self) -> bool:
-        """Whether we are the foreground group now."""
+    def is_ours(self) -> bool:
+        """Whether we are its foreground group now."""
         try:
-            return self._fd >= 0 and os.tcgetpgrp(self._fd) == os.getpgrp()
+            return self.there and os.tcgetpgrp(self._fd) == os.getpgrp()
         except OSError:
             return False
 
-    @property
-    def defaults(self) -> tuple[int, ...]:
-        """Signals that a command must not ignore to which we lend a terminal, as a shell's job does not.
-
-        One that reads before it is allowed to is stopped then, and goes on when it is. Ignoring TTIN, as what tmux
-        starts does, it would get an error (tty_ioctl(4), EIO).
-        """
-        return (signal.SIGTTIN, signal.SIGTTOU) if self.ours else ()
-
-    def give(self, group: int) -> None:
-        """Make the command the foreground group, if we are it now."""
+    def give(self, group: int) -> bool:
+        """Make the command the foreground group, if we are it now; whether it is that now."""
         try:
-            if self.ours:
+            if self.there and os.tcgetpgrp(self._fd) in (os.getpgrp(), group):
                 os.tcsetpgrp(self._fd, group)
                 os.killpg(group, signal.SIGCONT)  # it may have read before it was allowed to, and stopped
                 self._group, self.lent = group, True
+                return True
         except OSError:
             pass  # not our terminal after all
+        return False
 
     def take_back(self) -> None:
         """Become the foreground group again, unless the shell has taken the terminal meanwhile (bg)."""
