@@ -49,6 +49,8 @@ class Options:
         self.console_prefix = False
         self.rewrite: dict[int, int] = {}
         self.spool_max = DEFAULT_SPOOL
+        self.strict = False
+        self.no_lint = False
         self.no_gpu = False
         self.progress_patterns: list[Pattern] = []
         self.stall_after: float | None = None
@@ -285,6 +287,16 @@ OPTIONS = {
             "--leave-orphans", "leave_orphans", None, "",
             "let processes live that the command left behind",
             "TRAINWATCH_LEAVE_ORPHANS",
+        ),
+        Option(
+            "--strict", "strict", None, "",
+            "run a bash script with errexit, nounset and pipefail, and every bash that it starts too",
+            "TRAINWATCH_STRICT",
+        ),
+        Option(
+            "--no-lint", "no_lint", None, "",
+            "do not look at the start script for what would hide a failure",
+            "TRAINWATCH_NO_LINT",
         ),
         Option(
             "--quiet", "quiet", None, "",

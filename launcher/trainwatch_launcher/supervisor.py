@@ -89,6 +89,7 @@ class Supervisor:
         if self.options.stop_on_peer_failure is not None and not self.worker.place.nested:
             self.worker.peers.watch(self.options.stop_on_peer_failure)
         self.recorder.watch(self._vitals)
+        self._check()
         return end(self.worker, self._wait(self.pump, self.guardian, self.cleanup))
 
     def _vitals(self) -> Vitals:
@@ -97,6 +98,20 @@ class Supervisor:
 
         assert self.pump is not None
         return Vitals(self.worker, self.pump, self.started)
+
+    def _check(self) -> None:
+        """Have the start script looked at, by a thread in reserve, while it runs already."""
+        command = self.options.command
+        shell = command[0].endswith(("bash", "sh"))
+        if not shell or self.options.no_lint or self.options.strict:
+            return
+
+        def look() -> None:
+            from trainwatch_launcher import startcheck
+
+            startcheck.report(self.worker)
+
+        self.worker.helpers.run(look)
 
     # -- starting
 
@@ -152,9 +167,19 @@ class Supervisor:
         if attempt is not None:
             ours[ATTEMPT_VARIABLE] = attempt.directory
         env.update((os.fsencode(name), os.fsencode(value)) for name, value in ours.items() if value)
+        if self.options.strict:
+            self._be_strict(env)
         if env.get(b"LC_CTYPE") == b"C.UTF-8" and b"\0LC_CTYPE=" not in initial_environment():
             del env[b"LC_CTYPE"]  # our interpreter set it, for want of a locale (PEP 538)
         return env
+
+    def _be_strict(self, env: dict[bytes, bytes]) -> None:
+        from trainwatch_launcher import startcheck
+
+        if startcheck.runs_bash(self.options.command):
+            startcheck.with_strict(env)
+        elif ATTEMPT_VARIABLE not in os.environ:
+            self.worker.say("NOTE: --strict does nothing: the command is no bash script")
 
     def _make_pump(self, reader: int) -> None:
         worker = self.worker

@@ -12,7 +12,8 @@ from trainwatch.lint.findings import STYLE, Report
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "lint"
 REAL = ("tee", "cat", "sed", "grep", "date", "head", "tr", "cut", "basename", "dirname", "ls", "mktemp", "env", "bash",
-        "sh", "seq", "wc", "tail", "touch", "mkdir", "sync")  # fmt: skip
+        "sh", "seq", "wc", "tail", "touch", "mkdir", "sync",
+        "sort", "mv")  # fmt: skip
 
 
 @dataclass(frozen=True)

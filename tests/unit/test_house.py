@@ -44,6 +44,9 @@ NEVER = {
     "trainwatch.lint": (
         "textual", "rich", "asyncio", "subprocess", "threading", "time", "socket", "re", "trainwatch.sources",
         "trainwatch.app", "trainwatch.screens", "trainwatch.widgets", "trainwatch.commands"),
+    "trainwatch.harden": (
+        "textual", "rich", "asyncio", "subprocess", "threading", "time", "socket", "re", "trainwatch.sources",
+        "trainwatch.app", "trainwatch.screens", "trainwatch.widgets", "trainwatch.commands"),
     "trainwatch.commands": ("trainwatch.screens", "trainwatch.widgets"),
     "trainwatch.demo.worker": ("trainwatch_launcher",),
 }

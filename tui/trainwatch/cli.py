@@ -30,6 +30,7 @@ commands, each with its own --help:
   trainwatch serve TARGET                        the screen in a browser
   trainwatch inspect LOG...                      what any log says: newest step, loss, rates, phases
   trainwatch lint FILE...                        what hides failures or wastes GPU time in a start command
+  trainwatch harden FILE                         the same script, written so that it does not
   trainwatch pack                                the launcher as one file, for workers without an installation
   trainwatch completion bash|zsh|fish            what makes your shell complete commands, options and names
   trainwatch demo                                a real training on this machine that fails, to try all this on
@@ -50,6 +51,7 @@ COMMANDS = {
     "why": "trainwatch.commands.why",
     "pack": "trainwatch.commands.pack",
     "lint": "trainwatch.commands.lint",
+    "harden": "trainwatch.commands.harden",
     "demo": "trainwatch.demo.command",
     "simulate": "trainwatch.simulation.command",
     "completion": "trainwatch.commands.completion",

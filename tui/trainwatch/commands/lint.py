@@ -55,8 +55,7 @@ def main(argv: list[str]) -> int:
     if ignore is None:
         return 2
     sources, missing, failed = _sources(options)
-    here = _here()
-    found = linting.lint(sources, follow.Disk(), here, ignore)
+    found = linting.lint(sources, follow.Disk(), here(), ignore)
     whole = Report(found.findings, sorted({*found.not_followed, *missing}))
     _print(whole, options, len(options.file) or 1)
     return 2 if failed else 1 if whole.findings else 0
@@ -83,7 +82,8 @@ def _sources(options: argparse.Namespace) -> tuple[list[Source], list[NotFollowe
     return sources, missing, failed
 
 
-def _here() -> str:
+def here() -> str:
+    """The working directory, or the root when it is gone."""
     try:
         return str(Path.cwd())
     except FileNotFoundError:

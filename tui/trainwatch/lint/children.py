@@ -62,6 +62,7 @@ def shell_of(call: Call) -> Shell | None:
 
 def called(walk: Walk, node: Simple, call: Call, kind: Kind, context: Context) -> None:
     """Look into what a command starts."""
+    walk.absent = "absent" in context.inside
     _remember_written(walk, node, call)
     name = call.name
     if name in ("source", ".") and len(call.words) > 1:
@@ -166,7 +167,7 @@ def _source(walk: Walk, node: Simple, word: Word, context: Context) -> None:
     if source is None:
         walk.sources_unknown = True
         return
-    source.shell = walk.source.shell
+    source.shell, source.job = walk.source.shell, walk.source.job
     if walk.depth >= 8 or source.path in walk.stack:
         return
     walk.learn(source)

@@ -125,9 +125,10 @@ def is_python(name: str) -> bool:
 
 def trains(name: str, job: bool, texts: list[str] | None = None) -> bool:
     """Whether a script's name says that it trains, or, with a name like main.py, its arguments."""
-    low = name.rpartition("/")[2].lower()
+    low = "/".join(name.lower().split("/")[-2:])
     if any(part in low for part in catalog.TRAINING_PARTS):
         return True
+    low = low.rpartition("/")[2]
     tokens = "".join(letter if letter.isalnum() else " " for letter in low).split()
     if any(token in catalog.TRAINING_TOKENS for token in tokens):
         return True

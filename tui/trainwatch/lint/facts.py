@@ -33,7 +33,7 @@ def is_job(items: list[Item], comments: list[str]) -> bool:
         kind = commands.kind_of(commands.resolve(node), False)
         if kind == Kind.TRAIN:
             return True
-        works = works or (kind == Kind.WORK and node.name not in catalog.SHELLS)
+        works = works or kind == Kind.WORK
         names = [each.name for each in (*node.assigns, *node.declared)]
         names += [variable.name for word in node.words for variable in word.variables()]
         uses_gpus = uses_gpus or any(name.startswith(catalog.JOB_VARIABLES) for name in names)

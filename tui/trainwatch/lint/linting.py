@@ -24,8 +24,8 @@ def lint(sources: Iterable[Source], files: follow.Files, here: str, ignore: froz
     notes: list[NotFollowed] = []
     for source in sources:
         try:
-            walk = Walk(source, files, _places(source, here), SIMPLE, NODES)
-            walk.run(_options(source))
+            walk = Walk(source, files, places_of(source, here), SIMPLE, NODES)
+            walk.run(options_of(source))
             finish(walk, root=True)
         except RecursionError:
             notes.append(NotFollowed(source.file.name, source.place(0)[0], "", "its commands are nested too deeply"))
@@ -53,11 +53,12 @@ def _once_a_file(found: list[Finding]) -> list[Finding]:
     return kept
 
 
-def _options(source: Source) -> Strict:
+def options_of(source: Source) -> Strict:
+    """The strict mode that a script starts with."""
     return source.options if source.options is not None else follow.options_of(source.text)
 
 
-def _places(source: Source, here: str) -> list[str]:
+def places_of(source: Source, here: str) -> list[str]:
     """Directories that a script's relative paths may start from."""
     own = str(PurePath(source.path).parent) if source.path else here
     return list(dict.fromkeys([own, here]))

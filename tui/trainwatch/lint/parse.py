@@ -145,7 +145,7 @@ class _Reading(Shapes):
         if inner is None:
             self.is_broken(node)
             return
-        if inner.type == "command" and self.raw(inner.children[0]) == "{":  # `! {` is read as a command named {
+        if inner.type == "command" and self.raw(inner.children[0]).split()[:1] == ["{"]:  # read as a command named {
             self.repairs.append((self.base + node.start_byte, b" "))
             self.negated.add(self.base + inner.start_byte)
         out.append("!")

@@ -34,7 +34,8 @@ DEVICES = ("/proc/", "/sys/")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Where a command reads `$?` or PIPESTATUS first. `printed`: it only shows it, or keeps it and never looks."""
+    """Where a command reads `$?` or PIPESTATUS first. `printed`: it only shows it, or talks about it, or keeps it and
+    never looks."""
 
     kind: str
     offset: int
@@ -80,6 +81,7 @@ def reading(node: Node, used: frozenset[str], function: Callable[[str], Function
         found = _in_word(word)
         if found is not None:
             printed = isinstance(one, Simple) and (one.name in PRINTERS or _only_kept(one, used))
+            printed = printed or (isinstance(node, (If, AndOr)) and _only_talks(node))
             kind = "pipe" if found.name == "PIPESTATUS" else "status"
             return Reading(kind, found.start, printed)
     return None
@@ -140,11 +142,14 @@ def is_transparent(item: Item) -> bool:
     if isinstance(node, (If, AndOr)):
         one = first(node)
         reads = isinstance(one, Simple) and any(_in_word(word) is not None for word in one.all_words())
-        return reads and all(
-            isinstance(inner, (If, AndOr)) or (isinstance(inner, Simple) and inner.name in QUIET)
-            for inner in commands(node)
-        )
+        return reads and _only_talks(node)
     return False
+
+
+def _only_talks(node: Node) -> bool:
+    """Whether nothing in a test and its branches does anything about what was tested."""
+    simples = [inner for inner in commands(node) if not isinstance(inner, (If, AndOr, Group))]
+    return all(isinstance(inner, Simple) and bool(inner.words) and inner.name in QUIET for inner in simples)
 
 
 def _may_be_meant(words: Iterator[Word]) -> bool:

@@ -56,8 +56,8 @@ class Context:
     caller: tuple[Node, Source] | None = None
     """The call of a function, inside the same boundary, by which this came to run."""
     inside: frozenset[str] = frozenset()
-    """Any of `subst`, `loop`, `counted` (a `for`), `function`, `job`, `piped` (its output is a pipe or taken by $( )),
-    `handler`."""
+    """Any of `absent` (it runs only if a file is or is not there), `subst`, `handler`, `loop`, `counted` (a `for`),
+    `function`, `job`, `piped` (its output is a pipe or taken by $( ))."""
 
     def within(self, *names: str) -> Context:
         """The same, inside something more."""
@@ -70,6 +70,8 @@ class Value:
 
     text: str | None = None
     may_be_empty: bool = True
+    sure: bool = True
+    """It is set whichever way the script came here."""
 
 
 @dataclass(eq=False, slots=True)
@@ -122,9 +124,10 @@ class Scope:
             one, two = self.variables.get(name), other.variables.get(name)
             if one is None or two is None:
                 known = one or two
-                self.variables[name] = Value(None, True if known is None else known.may_be_empty or known.text == "")
+                empty = known is None or known.may_be_empty or known.text == ""
+                self.variables[name] = Value(None, empty, sure=False)
             elif one != two:
-                self.variables[name] = Value(None, one.may_be_empty or two.may_be_empty)
+                self.variables[name] = Value(None, one.may_be_empty or two.may_be_empty, one.sure and two.sure)
         self.tested |= other.tested
         self.functions = {**other.functions, **self.functions}
         self.jobs += [job for job in other.jobs if job not in self.jobs]
@@ -166,13 +169,15 @@ class Scope:
         name, operator = variable.name, variable.operator
         if operator in (":?", "?", "((") or variable.length or name in ("?", "#", "$", "!", "0"):
             return False
+        if name in self.tested:
+            return False
         if operator in (":-", ":=", "-", "="):
             default = variable.default
             if default is None or not default.parts:
                 return True
             inside = [one for one in default.parts if isinstance(one, Variable)]
             return not default.known and (not inside or all(self.may_be_empty(one) for one in inside))
-        if name in catalog.KNOWN_VARIABLES or name in self.tested or name.startswith(("SLURM_", "BASH_")):
+        if name in catalog.KNOWN_VARIABLES or name.startswith(("SLURM_", "BASH_")):
             return False
         known = self.variables.get(name)
         if known is not None:

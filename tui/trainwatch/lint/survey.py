@@ -29,6 +29,8 @@ class Survey:
         self.root = source
         self.written: dict[str, Source] = {}
         """Scripts that the script itself writes, by their path."""
+        self.absent = False
+        """What is called now is called only because something is missing: no part of the job when that was prepared."""
         self.says_phases = False
         self.ever_strict = False
         """errexit was on somewhere."""
@@ -130,7 +132,6 @@ class Survey:
         """A script that was found. It is the user's own when it lies beside or below the first one."""
         made = follow.open_script(self._name(text, path), path, content)
         made.quiet = not self._is_own(path)
-        made.job = self.source.job
         return made
 
     def _name(self, text: str, path: str) -> str:

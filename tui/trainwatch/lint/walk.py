@@ -170,7 +170,8 @@ class Walk(Survey):
         operators = [operator for operator, _ in node.rest]
         for index, part in enumerate(parts):
             before = self.scope.copy() if index else None
-            self.node(part, self._in_chain(parts, operators, index, context))
+            inner = self._in_chain(parts, operators, index, context)
+            self.node(part, inner.within("absent") if index and _looks(parts[index - 1]) else inner)
             if before is not None:
                 before.jobs = self.scope.jobs
                 before.tested |= self.scope.tested
@@ -214,8 +215,10 @@ class Walk(Survey):
         ways: list[Scope] = []
         for condition, body in node.branches:
             self.items(condition, self._tested(context))
+            looks = any(_looks(item.node) for item in condition)
+            inner = context.within("absent") if looks else context
             with self.branch() as way:
-                self.items(body, replace(context, condition=False))
+                self.items(body, replace(inner, condition=False))
             ways.append(way[0])
         with self.branch() as way:
             self.items(node.otherwise or [], replace(context, condition=False))
@@ -292,7 +295,7 @@ class Walk(Survey):
 
         if source.path and source.outer is None and source.path in self.stack:
             return None
-        source.job = source.job or self.job
+        source.job = source.job or (self.job and not self.absent)
         source.quiet = source.quiet or self.source.quiet
         inner = Walk(source, self.files, self.places, self.simple_rules, self.node_rules)
         inner.root, inner.depth, inner.written, inner.notes = self.root, self.depth + 1, self.written, self.notes
@@ -328,3 +331,12 @@ class Walk(Survey):
         for way in ways[1:]:
             joined.merge(way)
         self.scope.take(joined)
+
+
+def _looks(node: Node) -> bool:
+    """Whether a test looks if a file or a directory is there."""
+    return any(
+        isinstance(one, Simple) and one.name in ("[", "[[", "test")
+        and any(word.text in ("-e", "-f", "-d", "-s", "-r", "-L") for word in one.words)
+        for one in syntax.commands(node)
+    )  # fmt: skip

@@ -118,6 +118,8 @@ def traps(walk: Walk, node: Simple, call: Call, kind: Kind, context: Context) ->
         return
     if "ERR" in signals and any(one.name == "exit" for one in _simples(walk, body)):
         walk.scope.error_trap = True
+    if _is_replaced(context):
+        signals = signals - STOPS
     if signals & (ENDS | STOPS | {"ERR"}):
         _masks(walk, node, body, source, signals)
     jobs = walk.scope.jobs
@@ -125,6 +127,14 @@ def traps(walk: Walk, node: Simple, call: Call, kind: Kind, context: Context) ->
         if one.name in ("kill", "wait", "pkill"):
             for job in jobs:
                 job.handled = job.handled or _names(job, one.words[1:], jobs)
+
+
+def _is_replaced(context: Context) -> bool:
+    """Whether the next command sets another handler for TERM."""
+    rest = context.rest
+    after = rest.items[rest.index + 1].node if rest is not None and rest.index + 1 < len(rest.items) else None
+    return isinstance(after, Simple) and after.name == "trap" and any(
+        (word.text or "").upper() in STOPS for word in after.words[2:])  # fmt: skip
 
 
 def _body(walk: Walk, handler: Word) -> tuple[list[Item] | None, Source]:
@@ -162,6 +172,8 @@ def _masks(walk: Walk, node: Simple, body: list[Item], source: Source, signals: 
         with walk.in_source(place):
             walk.mark("trap-masks-exit", last.start, "the handler ends with its own status")
         return
+    if simples and all(one.name in (":", "true") for one in simples):
+        return  # on purpose: the shell lives on to wait for what it runs, which got the signal too
     acts = any(one.name in HANDLES or (not one.words and one.assigns) or not one.name for one in simples)
     others = any(not walk.function(one.name) and walk.kind(one) >= Kind.PLAIN for one in simples)
     if signals & STOPS and not acts and not others:

@@ -1,0 +1,1 @@
+"""From a start script to a better one: edits on the bytes of what was parsed, each with its reason."""
