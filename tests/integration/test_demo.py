@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import array
+import json
 import os
 import re
 import shutil
@@ -75,6 +76,10 @@ def test_one_rank_fails_with_a_real_exception_and_the_others_because_of_it(tmp_p
     assert phases(run, 2) == ["Environment Setup Complete", "Load Data", "Training"]
     assert "数据加载完成" in log(run, 2)
     assert not processes_of(run)
+
+    told = json.loads(subprocess.run([TRAINWATCH, "why", "--json", run], capture_output=True, timeout=60).stdout)
+    assert (told["kind"], told["root_cause_rank"], told["collateral_ranks"]) == ("python_error", 2, [0, 1, 3])
+    assert told["frame"].endswith(" in _parse")
 
 
 def test_with_ok_it_trains_to_the_end_and_the_loss_goes_down(tmp_path):

@@ -17,7 +17,7 @@ from trainwatch_launcher.diagnosis.answer import Diagnosis
 TRACEBACK = 'Traceback (most recent call last):\n  File "/w/a.py", line 3, in f\n    g()\nValueError: boom\n'
 FIELDS = {
     "kind", "family", "summary", "file", "line", "frame", "exit_code", "root_cause_rank", "collateral_ranks", "ranks",
-    "confidence", "hint", "evidence", "why", "runner_up", "same_fault_ranks", "label", "time",
+    "confidence", "hint", "evidence", "why", "runner_up", "same_fault_ranks", "inner_rank", "label", "time",
 }  # fmt: skip
 
 

@@ -53,12 +53,16 @@ class Course:
             size += len(text.lines[first]) + 1
         reader = Reader()
         points = reader.feed(b"\n".join(text.lines[first:]) + b"\n") + reader.finish()
+        steps: dict[str, object] = {}
         streak: list[int] = []
         for point in points:
             index = first + point.line - 1
             if index >= len(text):
                 continue
-            self.last[text[index].stream] = index
+            stream, step = text[index].stream, point.values.get("step")
+            if step is None or steps.get(stream) != step:  # bars are drawn again when a program ends
+                self.last[stream] = index
+            steps[stream] = step
             loss = point.values.get("loss")
             if loss in ("nan", "inf", "-inf"):
                 streak.append(index)

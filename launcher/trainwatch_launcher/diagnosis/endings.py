@@ -71,6 +71,8 @@ PATTERNS = [
     ("exit code", "shell", r"(?:exited|finished|ended|failed|terminated|exiting)(?: \w{1,10})? with (?:an? "
                            r")?(?:non-?zero )?(?:exit ?code|code|rc)[:= ]{1,3}(?P<code>-?\d{1,3})\b"),
     ("exitcode", "paddle", r"(?:exit ?code|exitcode)[ :=]{1,3}(?P<code>-\d{1,3})\b"),
+    ("status failed", "paddle", r"container (?:rank (?P<rank>\d{1,6}) )?status failed .{0,600}code "
+                                r"(?P<code>-?\d{1,3})\b"),
     ("exit_code", "slurm", r"batch script exit_?code ?[:=] ?(?P<code>\d{1,3})"),
     ("exit code -", "paddle", r"exit code (?P<code>-\d{1,2})\b"),
     (": line ", "shell", r": line \d{1,6}: {1,6}(?P<pid>\d{1,9}) (?P<signal>[A-Z][a-z0-9 /]{2,40}?) {2,}"),

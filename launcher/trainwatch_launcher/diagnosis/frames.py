@@ -28,6 +28,8 @@ EMBEDS = re.compile(
     r"Original Traceback \(most|terminated with the following error|^ray::|Caught \w{1,80} in \w+ ?\w* worker"
 )
 GROUPS = ("ExceptionGroup", "BaseExceptionGroup")
+CARRIERS = frozenset(("CheckpointException",))
+"""Exceptions whose message is another process's traceback."""
 WRAPPERS = frozenset((
     "ChildFailedError", "CalledProcessError", "ProcessRaisedException", "ProcessExitedException", "RemoteTraceback",
     "_RemoteTraceback", "SystemExit", "RayTaskError", "TaskUnschedulableError", "TrainingFailedError", "TuneError",

@@ -54,7 +54,16 @@ class Case:
                 real = soft or [one for one in self.stated if one.line > self.since] or real
             elif not real:
                 real = self._last_words()
-        return sorted(real, key=self._order)
+        return self._last_command(sorted(real, key=self._order))
+
+    def _last_command(self, ranked: list[Statement]) -> list[Statement]:
+        """Of several commands that a shell did not find, the last: it went on after the others."""
+        if not ranked or ranked[0].kind.name != "command_error" or ranked[0].chain is not None:
+            return ranked
+        stream = ranked[0].stream
+        same = [one for one in ranked if one.stream == stream and one.text.endswith(": command not found")]
+        last = max(same, key=lambda one: one.line, default=ranked[0])
+        return [last, *(one for one in ranked if one is not last)]
 
     def _order(self, one: Statement) -> tuple[float, int, int]:
         caught = 1 if self._caught(one) else 0
@@ -78,6 +87,7 @@ class Case:
                 0.8,
             )
             stated.append(nan)
+        self._own_words = [one for one in stated if not one.echo and not one.soft and one.line > self.since]
         stated += self._of_ends()
         stated.sort(key=lambda one: one.line)
         _mark_echoes(stated)
@@ -85,7 +95,7 @@ class Case:
 
     def _of_ends(self) -> list[Statement]:
         """What the first death says that somebody reports, for want of anything better."""
-        made = []
+        made = self._silent_first()
         bad = [one for one in self.ends if one.code and one.line > self.since]
         firsts = [one for one in bad if one.first] or bad[:1]
         for one in firsts[:4]:
@@ -99,6 +109,20 @@ class Case:
             if kind.role == table.CAUSE and name == "native_crash":
                 new.role = table.WEAK
             made.append(new)
+        return made
+
+    def _silent_first(self) -> list[Statement]:
+        """A worker that its agent saw fail first, with a code and without a word; others only tell of losing it."""
+        told = {one.rank for one in self._own_words}
+        if None in told or not told:
+            return []
+        made = []
+        for one in self.ends:
+            if one.first and one.code and one.signal is None and one.rank not in told and one.line > self.since:
+                words = "rank %s ended with exit code %d without a word why" % (one.rank, one.code)
+                new = Statement(table.UNKNOWN, one.line, one.line, words, self.text[one.line].stream, one.rank, 0.5)
+                new.code = one.code
+                made.append(new)
         return made
 
     def _proof(self) -> Ending | None:

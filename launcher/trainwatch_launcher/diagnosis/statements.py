@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 LONGEST_SUMMARY = 400
 HUB_OVER = frozenset(("network", "rendezvous", "file_missing", "permission", "storage_io", "python_error", "peer_lost"))
 """Kinds that a chain has on its way to saying that the hub could not be reached."""
-MEETING = frozenset(("init_process_group", "next_rendezvous", "_rendezvous", "_create_c10d_store", "_env_rendezvous"
-                                                                                                   "_handler",
-                     "_create_tcp_store", "init_distributed", "initialize_distributed"))  # fmt: skip
+MEETING = frozenset((
+    "init_process_group", "next_rendezvous", "_rendezvous", "_create_c10d_store", "_env_rendezvous_handler",
+    "_create_tcp_store", "_tcp_rendezvous_handler", "init_distributed", "initialize_distributed",
+))  # fmt: skip
 """Functions in which the group is formed: what fails in them is that."""
 IGNORED = re.compile(
     r"exception ignored in|--- logging error ---|exception ignored on|error in atexit|during shutdown", re.I
@@ -29,6 +30,8 @@ WHAT = re.compile(r"^\s*what\(\): {0,4}(.{0,2000})")
 RANK_WORDS = re.compile(r"\[(?:PG [^\]]{1,120} )?Rank (\d{1,6})\]")
 DOWNLOADS = re.compile(r"urllib|http[/\\]client|requests[/\\]|botocore|aiohttp|fsspec|s3fs|gcsfs|oss2")
 LAST_ERROR = re.compile(r"^Last error: ?(.{0,600})")
+FIELD = re.compile(r"^ {0,8}(?:time|host|rank|exitcode|error_file|traceback) {1,8}: ")
+"""A line of the table in torchrun's ChildFailedError, which is read as a whole."""
 WORDS_BEFORE = 9
 HARD_WORDS = 5
 
@@ -103,6 +106,8 @@ def _classify(chain: Chain, one: Raised) -> tuple[table.Kind, str]:
             return kind, words
     if found.name in ("network", "peer_lost") and functions & MEETING and one.simple != "RendezvousClosedError":
         return table.kind("rendezvous"), ""
+    if one.simple == "EOFError" and any("multiprocessing" in frame.path for frame in one.frames):
+        return table.kind("peer_lost"), ""
     paths = [frame.path for each in chain.raised for frame in each.frames]
     if found.name == "peer_lost" and any(map(DOWNLOADS.search, paths)):
         return table.kind("network"), ""
@@ -177,7 +182,7 @@ def _of_line(text: Text, index: int, kind: table.Kind, pattern: table.Pattern, s
         return None
     shown = match.string
     before = shown[: match.start()]
-    if quoted(shown, match.start()) or shown.lstrip()[:1] in "{<" or shown.startswith("+ "):
+    if FIELD.match(body) or quoted(shown, match.start()) or shown.lstrip()[:1] in "{<" or shown.startswith("+ "):
         return None
     if line.level == 0 and kind.role not in (table.FACT, table.STOP):
         return None

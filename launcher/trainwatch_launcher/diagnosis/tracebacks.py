@@ -4,6 +4,7 @@ from __future__ import annotations
 import re
 
 from trainwatch_launcher.diagnosis.frames import (
+    CARRIERS,
     EMBEDS,
     EXCEPTION,
     GROUP_MARK,
@@ -202,7 +203,8 @@ class _Walk:
         assert one is not None
         one.line = one.end = line.index
         one.name, one.message = name, message.strip()
-        one.embeds = simple(name) in GROUPS or bool(inner) or bool(EMBEDS.search(one.message))
+        carries = simple(name) in GROUPS or simple(name) in CARRIERS
+        one.embeds = carries or bool(inner) or bool(EMBEDS.search(one.message))
         self.chain.raised.append(one)
         if len(self.chain.raised) > 1 and self.linked:
             self.chain.linked = True

@@ -16,6 +16,7 @@ from trainwatch.commands.why_text import lines_of
 from trainwatch.model import text
 from trainwatch.model.cause import Cause, find_cause
 from trainwatch.model.failure import cause_of
+from trainwatch.model.inside import inside
 from trainwatch.model.parties import Party
 from trainwatch.model.state import Attempt, Run
 from trainwatch.model.stillness import who_is_behind
@@ -39,8 +40,8 @@ exit codes:
 
 with --json one object is printed: {"kind", "family", "summary", "file", "line", "frame", "exit_code",
 "root_cause_rank", "collateral_ranks", "ranks": {"0": kind, ...}, "confidence", "hint", "evidence": [{"file", "line",
-"text"}, ...], "why", "runner_up", "same_fault_ranks", "label", "time"}. kind is "none" when nothing failed; what is
-not known is null or empty.
+"text"}, ...], "why", "runner_up", "same_fault_ranks", "inner_rank", "label", "time"}. kind is "none" when nothing
+failed; what is not known is null or empty.
 
 examples:
   trainwatch why /shared/runs/7b-42
@@ -92,7 +93,8 @@ def as_json(answer: Answer) -> dict[str, Any]:
         return {
             "kind": NONE, "family": NONE, "summary": "nothing failed", "file": None, "line": None, "frame": None,
             "exit_code": None, "root_cause_rank": None, "collateral_ranks": [], "ranks": ranks, "confidence": 0.0,
-            "hint": "", "evidence": [], "why": "", "runner_up": "", "same_fault_ranks": [], "label": "", "time": None,
+            "hint": "", "evidence": [], "why": "", "runner_up": "", "same_fault_ranks": [], "inner_rank": None,
+            "label": "", "time": None,
         }  # fmt: skip
     return {
         "kind": cause.kind,
@@ -111,6 +113,7 @@ def as_json(answer: Answer) -> dict[str, Any]:
         "why": cause.why,
         "runner_up": cause.runner_up,
         "same_fault_ranks": list(cause.same),
+        "inner_rank": cause.inner_rank,
         "label": cause.label,
         "time": cause.time,
     }
@@ -192,7 +195,7 @@ def of_logs(logs: Sequence[loglist.LogFile]) -> Answer:
 
 def _of_one(file: loglist.LogFile, party: Party, what: str) -> Answer:
     """One log alone: its own diagnosis; of a rank's that says nothing, what the logs beside it say of its end."""
-    kinds = {party.rank: party.kind} if party.rank is not None else {}
+    kinds = {party.rank: party.kind} if party.rank is not None else {one.rank or 0: one.kind for one in inside([party])}
     cause = find_cause([party])
     if cause is None and party.rank is not None and not party.diagnosis.finished:
         cause = _from_beside(file, party)

@@ -43,7 +43,8 @@ def _headline(cause: Cause, hosts: Mapping[int, str]) -> str:
     who = ""
     if cause.rank is not None:
         host = hosts.get(cause.rank, "")
-        who = f"rank {cause.label or cause.rank}" + (f" on {text.printable(host)}" if host else "") + ": "
+        inner = f" (process {cause.inner_rank})" if cause.inner_rank is not None else ""
+        who = f"rank {cause.label or cause.rank}{inner}" + (f" on {text.printable(host)}" if host else "") + ": "
     sure = "" if cause.clear else " (not clear)"
     code = f", exit {text.exit_text(cause.exit_code)}" if cause.exit_code else ""
     return f"{who}{cause.kind.replace('_', ' ')}{code}{sure}"

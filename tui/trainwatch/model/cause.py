@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from trainwatch.model.inside import inside
 from trainwatch.model.parties import Party, completed
 from trainwatch.model.waiting import Absent, who_did_not_come
 from trainwatch_launcher.diagnosis.answer import NONE, SURE, UNKNOWN, Evidence
@@ -52,6 +53,8 @@ class Cause:
     evidence: tuple[Evidence, ...] = ()
     runner_up: str = ""
     """What else it could be, with its rank; empty when nothing else claims to be the cause."""
+    inner_rank: int | None = None
+    """Which process in that rank's container it was, by the engine's count; None when they are not told apart."""
     same: tuple[int, ...] = ()
     """Other ranks that failed of the same fault, and not of each other."""
     collateral: tuple[int, ...] = ()
@@ -68,20 +71,43 @@ class Cause:
 
 def find_cause(given: Sequence[Party]) -> Cause | None:
     """The root cause among parties; None when nothing failed."""
-    parties = _expanded(completed(sorted(given, key=_place)))
+    parties = completed(sorted(given, key=_place))
     failed = [party for party in parties if party.kind != NONE]
     if not failed:
         return None
     best = min(failed, key=_order)
     ranks = [party for party in parties if party.rank is not None]
-    absent = who_did_not_come(ranks) if best.level >= WAITING and len(ranks) > 1 else None
-    if absent is not None:
-        return _of_absent(parties, best, absent)
+    if best.level >= WAITING:
+        waited = _absent(parties, ranks, best)
+        if waited is not None:
+            return waited
     if best.rank is None:
         best = _owner(best, ranks)
     elif kind(best.kind).role == STOP:
         best = next((party for party in failed if party.rank is None and party.kind == best.kind), best)
     return _of_party(parties, best)
+
+
+def _absent(parties: list[Party], ranks: list[Party], best: Party) -> Cause | None:
+    """The rank that the others waited for, or the process inside one; None when nothing tells."""
+    within = inside(parties)
+    absent = who_did_not_come(ranks) if len(ranks) > 1 else None
+    finer = who_did_not_come(within) if len(within) > 1 else None
+    if finer is None or (absent is not None and absent.confidence >= finer.confidence):
+        return None if absent is None else _of_absent(parties, best, absent)
+    if best.rank is None:
+        return _of_absent([*parties, *within], best, finer)
+    return _of_inner(parties, within, best, finer)
+
+
+def _of_inner(parties: list[Party], within: list[Party], best: Party, absent: Absent) -> Cause | None:
+    """The container in which a process did not come to what the others waited for."""
+    away = next(party for party in within if party.rank == absent.ranks[0])
+    outer = next((party for party in parties if party.key == away.key), None)
+    if outer is None or outer.rank is None:
+        return None
+    told = _of_absent([*parties, replace(away, rank=outer.rank)], best, replace(absent, ranks=(outer.rank,)))
+    return replace(told, label=outer.label, inner_rank=away.rank, summary=absent.why, why=absent.why)
 
 
 def _place(party: Party) -> tuple[int, str, str, str, str]:
@@ -95,27 +121,6 @@ def _order(party: Party) -> tuple[float, float, int, int]:
     time = party.time if party.time is not None else float("inf")
     rank = party.rank if party.rank is not None else 1 << 30
     return (party.level, time, int(-10 * party.diagnosis.confidence), rank)
-
-
-def _expanded(parties: list[Party]) -> list[Party]:
-    """One log of several ranks as so many parties, when there is nothing else to ask."""
-    if any(party.rank is not None for party in parties):
-        return parties
-    inner: dict[int, Party] = {}
-    for party in parties:
-        found = party.diagnosis
-        if not (found.collateral and len([one for one in found.inner if one.collective is not None]) > 1):
-            continue
-        for one in found.inner:
-            told = replace(
-                found, kind=one.kind or (found.kind if one.collective is not None else NONE), rank=one.rank,
-                line=one.line, summary=one.summary or found.summary, collective=one.collective, inner=(), before=None,
-                collateral_ranks=(),
-            )  # fmt: skip
-            inner[one.rank] = Party(
-                told, one.rank, str(one.rank), party.source, one.time, exit_code=one.exit_code, failed=True
-            )  # fmt: skip
-    return [*parties, *inner.values()]
 
 
 def _owner(best: Party, ranks: list[Party]) -> Party:
@@ -167,16 +172,17 @@ def _of_party(parties: list[Party], best: Party) -> Cause:
     confidence = found.confidence
     if other is not None and rank is not None:
         confidence = min(confidence, 0.6 if _known_order(best, other) else 0.45)
-    if best.level >= WAITING and best.kind != "hang" and len(ranks) > 1:
+    if best.level >= WAITING and best.kind != "hang" and len(ranks) > 1 and not _alone(parties, best):
         confidence = min(confidence, 0.4)
         rank, collateral = (None, ()) if not best.told_by else (rank, collateral)
     return Cause(
         kind=best.kind, family=found.family, summary=found.summary, rank=rank, label=best.label, key=best.key,
         source=best.told_by or best.source, line=found.line, offset=found.offset, frame=found.frame, time=best.time,
-        exit_code=best.exit_code if best.exit_code is not None else found.exit_code,
+        exit_code=_exit_code(best),
         confidence=round(confidence, 2), hint=found.hint, evidence=found.evidence,
         why="all ranks have the same fault" if everywhere and not job else "",
         runner_up=_told(other) if other is not None else found.runner_up,
+        inner_rank=found.rank if best.key is not None and found.inner and rank is not None else None,
         same=same, collateral=collateral, collateral_keys=_keys(parties, collateral), kinds=_kinds(parties),
     )  # fmt: skip
 
@@ -196,19 +202,37 @@ def _of_absent(parties: list[Party], best: Party, absent: Absent) -> Cause:
             place = own.before.line
         else:
             place = own.evidence[0].line if own.evidence else own.line
+    if place is None:
+        place, source = best.diagnosis.line, best.source
+    gone = best.kind == "peer_lost" and base is best and (away is None or away.kind == NONE)
+    row = kind("killed" if gone else base.kind)
     last = f"; its last line: {own.before.text[:120]}" if away is not None and own.before is not None else ""
     summary = found.summary if base is away else f"{absent.why}{last}"
     evidence = (*([own.before] if own.before is not None else []), *best.diagnosis.evidence)
     collateral = _collateral(parties, rank, absent.ranks)
     return Cause(
-        kind=base.kind, family=found.family, summary=summary, rank=rank,
+        kind=row.name, family=row.family, summary=summary, rank=rank,
         label=away.label if away is not None else str(rank), key=away.key if away is not None else None,
         source=source, line=place, frame=own.frame, time=base.time,
-        exit_code=away.exit_code if away is not None else None, confidence=absent.confidence, hint=found.hint,
+        exit_code=away.exit_code if away is not None else None, confidence=absent.confidence, hint=row.hint,
         why=absent.why, evidence=evidence, runner_up="",
         same=tuple(absent.ranks[1:]), collateral=collateral, collateral_keys=_keys(parties, collateral),
         kinds=_kinds(parties),
     )  # fmt: skip
+
+
+def _exit_code(best: Party) -> int | None:
+    """The exit code of the very process that failed, where a log tells several apart."""
+    found = best.diagnosis
+    inner = next((one.exit_code for one in found.inner if one.rank == found.rank), None)
+    return next((code for code in (inner, best.exit_code, found.exit_code) if code is not None), None)
+
+
+def _alone(parties: list[Party], best: Party) -> bool:
+    """Whether nobody else is as near to the cause: one that ended without a word, among others that lost it."""
+    return best.kind == UNKNOWN and not any(
+        party is not best and party.kind != NONE and party.level <= best.level for party in parties
+    )
 
 
 def _same(party: Party, best: Party) -> bool:

@@ -103,6 +103,8 @@ def _silent(ranks: Sequence[Party], waiting: Sequence[Party]) -> Absent | None:
         party.rank for party in ranks if party.kind == NONE and party.rank is not None and party.collective is None
     )
     told = [party for party in ranks if party.kind != NONE]
+    if any(party.kind == "unknown" for party in told):
+        return None  # that one ended by itself
     if len(silent) == 1 and len(told) >= 1 and not any(party.collective and party.collective.told for party in ranks):
         return Absent(silent, 0.55, f"{_ranks(silent)} says nothing of it: its output just stops")
     return None

@@ -67,7 +67,9 @@ KILLED = Kind(
         ("got signal: 15", ""),
         ("killed by signal: killed", r"(?<!worker )(?<!\) is )killed by signal: killed"),
     ],
+    raises=["WorkerCrashedError"],
     prints=[
+        ("sigterm", r"\bsigterm received|\bsigterm\b.{0,40}(?:exiting|shutting down|terminating)"),
         ("killed", r"^killed$|: line \d{1,6}: +\d{1,9} killed\b|^\S{0,40}: killed(?: \(signal 9\))?$|^\[\d+\]\+? "
                    r"+killed\b"),
         ("killed", r"srun: error: \S{1,80}: tasks? [\d,\-]{1,200}: killed"),
