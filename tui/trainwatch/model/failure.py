@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from trainwatch.model import clock, text
 from trainwatch.model.rows import state_at
-from trainwatch.model.state import Attempt, Run
+from trainwatch.model.state import Run
 from trainwatch_launcher.reader.changes import AttemptKey
-from trainwatch_launcher.rundir.records import Status
 from trainwatch_launcher.rundir.state import LOST
 
 
@@ -40,25 +39,22 @@ def first_failure(
     their last sign of life on. Local ranks count when no rank as a whole has failed before them. `states` are those at
     `now`, for whoever knows them already.
     """
-    failures = []
+    found: list[tuple[float, AttemptKey, bool]] = []
     for attempt in run.current():
-        if attempt.status is None:
+        status = attempt.status
+        if status is None:
             continue
         lost = False
-        if now is not None and not attempt.status.exit_code:
+        if now is not None and not status.exit_code:
             lost = (states[attempt.key] if states is not None else state_at(attempt, now)) == LOST
-        if lost or attempt.status.exit_code:
-            failures.append(_failure_of(run, attempt, attempt.status, lost))
-    if not failures:
+        if lost or status.exit_code:
+            moment = status.exited if status.exited is not None and not lost else status.time
+            found.append((clock.server_time(status, moment), attempt.key, lost))
+    if not found:
         return None
-    first = min(failures, key=lambda failure: (failure.time, failure.key))
-    ranks = {failure.key.rank for failure in failures}
-    return Failure(**{**vars(first), "others": len(ranks) - 1})
-
-
-def _failure_of(run: Run, attempt: Attempt, status: Status, lost: bool) -> Failure:
-    moment = status.exited if status.exited is not None and not lost else status.time
+    time, key, lost = min(found)
+    status = run.attempts[key].status
+    assert status is not None
     shown = "lost" if lost else text.exit_text(status.exit_code, status.exit_signal)
-    time = clock.server_time(status, moment)
-    reason = status.reason or status.last_line
-    return Failure(attempt.key, run.label(attempt.key), status.host, time, status.exit_code, shown, reason)
+    reason, others = status.reason or status.last_line, len({each.rank for _, each, _ in found}) - 1
+    return Failure(key, run.label(key), status.host, time, status.exit_code, shown, reason, others)
