@@ -15,8 +15,7 @@ MANY = 3 * AT_ONCE
 
 
 def status(rank, at, **facts):
-    values = {"pid": 1, "phase": "Train", "started": NOW - 60, "step": 10, "last_output": NOW, "phase_since": NOW}
-    values.update(facts)
+    values = {"pid": 1, "phase": "Train", "started": NOW - 60, "step": 10, "last_output": NOW, **facts}
     return StatusChanged(AttemptKey(rank), Status(time=at, rank=rank, **values))
 
 

@@ -9,7 +9,7 @@ from trainwatch.model import clock
 from trainwatch.model.rows import state_at
 from trainwatch.model.state import Attempt, Run
 from trainwatch_launcher.reader.changes import AttemptKey
-from trainwatch_launcher.rundir.gpus import Gpu, gpus_of
+from trainwatch_launcher.rundir.gpus import Gpu
 from trainwatch_launcher.rundir.state import STATES
 
 UNKNOWN = "unknown"
@@ -110,8 +110,7 @@ def _silence(attempt: Attempt, now: float) -> float | None:
 
 def _of_gpus(attempt: Attempt, lens: Lens) -> float | None:
     """The worst of a rank's GPUs."""
-    gpus = gpus_of(attempt.status) if attempt.status is not None else []
-    values = [value for gpu in gpus if (value := _reading(gpu, lens)) is not None]
+    values = [value for gpu in attempt.gpus.each if (value := _reading(gpu, lens)) is not None]
     return max(values, default=None)
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainwatch.model import clock
 from trainwatch.model.failure import Failure, first_failure
@@ -13,6 +13,7 @@ from trainwatch_launcher.rundir import state as states
 
 WAITING = "waiting"
 """The run's state while no rank has come, or while all that came have finished and others are still missing."""
+WORKING = (states.STARTING, states.RUNNING, states.STALLED)
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,16 @@ class Summary:
         """Ranks that went wrong."""
         return sum(count for state, count in self.counts.items() if state in states.BAD)
 
+    @property
+    def working(self) -> bool:
+        """Whether ranks still work, or are awaited, so that its time goes on."""
+        return bool(self.missing) or any(state in self.counts for state in WORKING)
+
+    def after(self, seconds: float) -> Summary:
+        """The same some seconds later, when nothing has changed."""
+        on = self.elapsed is not None and self.working
+        return replace(self, elapsed=(self.elapsed or 0.0) + seconds) if on else self
+
 
 def summary(run: Run, now: float) -> Summary:
     """The run at `now` (reader's clock, Unix seconds).
@@ -59,7 +70,7 @@ def summary(run: Run, now: float) -> Summary:
     world_size = run.world_size
     missing = max(0, (world_size or 0) - len(ranks))
     started = min((time for attempt in ranks if (time := _started(attempt)) is not None), default=None)
-    working = missing or any(state in counts for state in (states.STARTING, states.RUNNING, states.STALLED))
+    working = missing or any(state in counts for state in WORKING)
     until = now if working else max((time for attempt in ranks if (time := _ended(attempt))), default=now)
     return Summary(
         run_id=run.run_id,

@@ -8,7 +8,6 @@ from textual.app import ComposeResult
 
 from trainwatch import actions
 from trainwatch.model import lens as lenses
-from trainwatch.model.summary import summary
 from trainwatch.screens.feed import Feed
 from trainwatch.screens.run_screen import RunScreen
 from trainwatch.widgets import header
@@ -64,14 +63,14 @@ class GridScreen(RunScreen):
             groups.setdefault(run.attempts[key].host, []).append(key)
         labels = {key: run.label(key) for key in keys}
         self.grid.show([(name, tuple(found)) for name, found in groups.items()], view.shades, labels)
-        self.grid.name_cells({key: f"rank {labels[key]} {clean(run.attempts[key].host)}".strip() for key in keys})
+        self.grid.name_cells(lambda key: f"rank {run.label(key)} {clean(run.attempts[key].host)}".strip())
         self._show_header(now)
         self.query_one("#legend", Bar).show(legend_parts(self._lens, view, self.size.width))
         self._show_selected()
 
     def _show_header(self, now: float) -> None:
         run = self.feed.run
-        state = summary(run, now)
+        state = self.summary_at(now)
         self.set_class(state.first is not None, "alarm")
         note = header.trouble_note(run.trouble) or (self.feed.problem and "source lost")
         problems = len(run.problems) - bool(run.trouble)

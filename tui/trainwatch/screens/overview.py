@@ -11,7 +11,6 @@ from trainwatch.model.bill import GpuHours, gpu_hours
 from trainwatch.model.board import CALM, Board
 from trainwatch.model.failure import Failure
 from trainwatch.model.rows import Row, row_of
-from trainwatch.model.summary import Summary, summary
 from trainwatch.screens.feed import Feed
 from trainwatch.screens.run_screen import RunScreen
 from trainwatch.widgets import header, progress_bar
@@ -28,8 +27,6 @@ BILL_EVERY = 10.0
 """What the GPUs cost is added up every so many seconds."""
 REORDER_EVERY = 2.0
 """Seconds that rows stay where they are, in a run of so many that sorting them is work; unless the user asks."""
-SUMMARY_EVERY = 0.9
-"""Seconds between two counts of so many ranks."""
 
 
 class Overview(RunScreen):
@@ -45,8 +42,6 @@ class Overview(RunScreen):
         self.sort, self.reversed, self.filter = "rank", False, ""
         self._board = Board()
         self._ordered, self._order_at = 0, 0.0
-        self._summary: Summary | None = None
-        self._summary_at = 0.0
         self._logged: AttemptKey | None = None
         self._first: Failure | None = None
         self._led_to: AttemptKey | None = None
@@ -125,10 +120,7 @@ class Overview(RunScreen):
 
     def _show_header(self) -> None:
         now, run = self.feed.now(), self.feed.run
-        every = SUMMARY_EVERY * (CALM if self._board.is_calm else 1)
-        if self._summary is None or self._board.is_small or not 0 <= now - self._summary_at < every:
-            self._summary, self._summary_at = summary(run, now), now
-        state = self._summary
+        state = self.summary_at(now)
         self._first = state.first
         width = self.size.width
         self.set_class(state.first is not None, "alarm")

@@ -6,14 +6,21 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from trainwatch.model import holding
+from trainwatch.model.board import CALM
 from trainwatch.model.rows import Row, row_of, standing
-from trainwatch.model.state import Attempt
+from trainwatch.model.state import Attempt, Run
+from trainwatch.model.summary import Summary, summary
 from trainwatch.screens import wishes
 from trainwatch.screens.feed import Feed
 from trainwatch.screens.once import Once
 from trainwatch.widgets.header import Part, rank_parts, trouble_note
 from trainwatch_launcher.reader.attempt import log_path
 from trainwatch_launcher.reader.changes import AttemptKey
+
+MANY = 400
+"""A run of more attempts is not counted and drawn wholly at each change."""
+COUNT_EVERY = 0.9
+"""Seconds between two counts of so many."""
 
 
 class RunScreen(Once, Screen[None]):
@@ -25,6 +32,7 @@ class RunScreen(Once, Screen[None]):
         super().__init__()
         self.feed = feed
         self._widgets = 0
+        self._counted: tuple[Run, float, Summary] | None = None
 
     @property
     def key(self) -> AttemptKey | None:
@@ -38,6 +46,16 @@ class RunScreen(Once, Screen[None]):
     def tick(self) -> None:
         """A second has passed; ages and countdowns say something else."""
         self.run_changed()
+
+    def summary_at(self, now: float) -> Summary:
+        """The run in short; more than `MANY` attempts are counted once a second, more seldom while nothing changes."""
+        run = self.feed.run
+        if self._counted is not None and len(run.order) > MANY and len(run.order) == len(self._counted[0].order):
+            every = COUNT_EVERY * (CALM if run is self._counted[0] else 1)
+            if 0 <= now - self._counted[1] < every:
+                return self._counted[2].after(now - self._counted[1])
+        self._counted = (run, now, summary(run, now))
+        return self._counted[2]
 
     @property
     def is_whole(self) -> bool:

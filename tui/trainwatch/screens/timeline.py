@@ -9,10 +9,9 @@ from textual.content import Content
 
 from trainwatch import actions
 from trainwatch.model import text
-from trainwatch.model.summary import summary
 from trainwatch.model.timeline import HOLD, LAUNCHER, Lane, Span, Spread, Timeline, timeline
 from trainwatch.screens.feed import Feed
-from trainwatch.screens.run_screen import Plain, RunScreen
+from trainwatch.screens.run_screen import MANY, Plain, RunScreen
 from trainwatch.widgets import header
 from trainwatch.widgets.header import Bar, Part, fit_most
 from trainwatch.widgets.keybar import KeyBar
@@ -23,6 +22,8 @@ from trainwatch_launcher.reader.changes import AttemptKey
 MOST_SPREADS = 8
 """Lines of the table of phases."""
 NAME = 28
+EVERY = 3.0
+"""Seconds between two renderings of more than `MANY` ranks."""
 
 
 class TimelineScreen(RunScreen):
@@ -34,6 +35,8 @@ class TimelineScreen(RunScreen):
     def __init__(self, feed: Feed, key: AttemptKey | None) -> None:
         super().__init__(feed)
         self._first = key
+        self._shown: object = None
+        self._shown_at = 0.0
 
     @property
     def key(self) -> AttemptKey | None:
@@ -61,10 +64,14 @@ class TimelineScreen(RunScreen):
             self.view.select(self._first)
 
     def run_changed(self) -> None:
-        """All anew: time has passed for every rank."""
+        """All anew: time has passed for every rank. With thousands that is work, and bars of minutes can wait."""
         run, now = self.feed.run, self.feed.now()
+        size = (self.size, len(run.order))
+        if len(run.order) > MANY and size == self._shown and 0 <= now - self._shown_at < EVERY:
+            return
+        self._shown, self._shown_at = size, now
         line = timeline(run, now)
-        state = summary(run, now)
+        state = self.summary_at(now)
         self.set_class(state.first is not None, "alarm")
         note = header.trouble_note(run.trouble) or (self.feed.problem and "source lost")
         problems = len(run.problems) - bool(run.trouble)

@@ -88,6 +88,8 @@ def plain(data: bytes) -> str:
 
 def clean(text: str) -> str:
     """Text from a run directory (a host name, a reason) made safe to draw on one line."""
+    if text.isascii() and text.isprintable():
+        return text  # nearly all of it, and there are thousands
     return plain(" ".join(text.splitlines()).encode("utf-8", "replace"))
 
 

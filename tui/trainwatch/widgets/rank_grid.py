@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -71,7 +71,7 @@ class RankGrid(ScrollView, can_focus=True):
         self.selected: AttemptKey | None = None
         self._groups: tuple[tuple[str, tuple[AttemptKey, ...]], ...] = ()
         self._shades: Shades = {}
-        self._titles: Mapping[AttemptKey, str] = {}
+        self._title: Callable[[AttemptKey], str] = str
         self._labels: Mapping[AttemptKey, str] = {}
         self._layout = grid.Layout()
         self._arranged: tuple[object, Size, int] | None = None
@@ -212,11 +212,11 @@ class RankGrid(ScrollView, can_focus=True):
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """Say which rank is under the mouse."""
         key = self._under(event)
-        self.tooltip = None if key is None else self._titles.get(key)
+        self.tooltip = None if key is None else self._title(key)
 
-    def name_cells(self, titles: Mapping[AttemptKey, str]) -> None:
-        """What is said of each cell under the mouse."""
-        self._titles = titles
+    def name_cells(self, title: Callable[[AttemptKey], str]) -> None:
+        """What is said of a cell under the mouse."""
+        self._title = title
 
     # Drawing
 
