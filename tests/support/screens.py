@@ -15,11 +15,13 @@ from builders import NOW
 from trainwatch.app import TrainwatchApp
 from trainwatch.link import Link
 from trainwatch.sources.base import LogFile, ShellPlan, SourceError
+from trainwatch.widgets.log_pane import LogPane
 from trainwatch.widgets.log_view import LogView
 from trainwatch_launcher.reader import metrics
 from trainwatch_launcher.reader.attempt import log_path
 from trainwatch_launcher.reader.changes import AttemptFound, AttemptKey, Change, EventsAppended
 from trainwatch_launcher.reader.directory import Reader
+from trainwatch_launcher.reader.engine import Engine
 from trainwatch_launcher.rundir.gpus import Metrics
 from trainwatch_launcher.rundir.records import event
 
@@ -40,7 +42,9 @@ class StillSource:
         self.directory = directory
         self.requests: list[tuple[AttemptKey, str, float | None]] = []
         self.withdrawn: list[str] = []
+        self.asked: list[tuple[str, dict[str, Any]]] = []
         self.problem = problem
+        self._engine = Engine()
         self.plan: ShellPlan | None = None
         self.closed = False
         self.links: tuple[Link, ...] = ()
@@ -133,6 +137,8 @@ async def settle(pilot: Pilot[Any]) -> None:
         if following is not None and not (following.loaded or following.problem):
             return False
         if not getattr(app.screen, "is_complete", True):
+            return False
+        if any(pane.finder.is_busy for pane in app.screen.query(LogPane) if pane.is_mounted):
             return False
         return not app.is_behind and all(view.is_settled for view in app.screen.query(LogView))
 
