@@ -14,14 +14,16 @@ from textual.pilot import Pilot
 from builders import NOW
 from trainwatch.app import TrainwatchApp
 from trainwatch.link import Link
-from trainwatch.sources.base import LogFile, ShellPlan, SourceError
+from trainwatch.sources.asking import answers
+from trainwatch.sources.base import LogFile, Part, ShellPlan, SourceError
+from trainwatch.widgets.log_pane import LogPane
 from trainwatch.widgets.log_pane import LogPane
 from trainwatch.widgets.log_view import LogView
 from trainwatch_launcher.reader import metrics
 from trainwatch_launcher.reader.attempt import log_path
 from trainwatch_launcher.reader.changes import AttemptFound, AttemptKey, Change, EventsAppended
 from trainwatch_launcher.reader.directory import Reader
-from trainwatch_launcher.reader.engine import Engine
+from trainwatch_launcher.reader.engine import Engine, LogName
 from trainwatch_launcher.rundir.gpus import Metrics
 from trainwatch_launcher.rundir.records import event
 
@@ -100,6 +102,14 @@ class StillSource:
             return metrics.records(metrics.tail(directory or "/nonexistent", most))
         except OSError as error:
             raise SourceError(f"the history cannot be read: {error.strerror}") from None
+
+    async def ask_logs(
+        self, operation: str, keys: Sequence[AttemptKey], shifts: Sequence[float], **facts: Any
+    ) -> AsyncIterator[Part]:
+        self.asked.append((operation, facts))
+        names = [LogName(str(self._log(key).parent), True, shift) for key, shift in zip(keys, shifts, strict=True)]
+        async for part in answers(self._engine, operation, names, facts):
+            yield part
 
     async def request(
         self, key: AttemptKey, command: str, *, seconds: float | None = None, signal: str | None = None

@@ -178,10 +178,10 @@ async def test_selected_lines_are_copied_and_saved_as_they_are(tmp_path, asked):
         await wait_for(pilot, lambda: asked.copied == ["one\ntwo\nthree"])
         assert view(pilot).cursor is None
         await press(pilot, "v", "k")
-        await enter(pilot, "S", str(tmp_path / "out.log"))
+        await enter(pilot, "ctrl+s", str(tmp_path / "out.log"))
         await wait_for(pilot, lambda: "Saved" in notes(pilot))
         assert (tmp_path / "out.log").read_bytes() == b"\x1b[31mtwo\x1b[0m\nthree\n"
-        await enter(pilot, "S", str(tmp_path / "out.log"))
+        await enter(pilot, "ctrl+s", str(tmp_path / "out.log"))
         await wait_for(pilot, lambda: "there is one already" in screen_text(pilot))
 
 
@@ -191,7 +191,7 @@ async def test_what_the_filter_shows_is_saved_whole(tmp_path):
         await settle(pilot)
         await press(pilot, "l")
         await enter(pilot, "ampersand", "9 loss")
-        await enter(pilot, "S", str(tmp_path / "out.log"))
+        await enter(pilot, "ctrl+s", str(tmp_path / "out.log"))
         await wait_for(pilot, lambda: "Saved" in notes(pilot))
         assert (tmp_path / "out.log").read_bytes() == b"".join(
             line for line in LINES.splitlines(keepends=True) if b"9 loss" in line)

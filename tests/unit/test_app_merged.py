@@ -76,7 +76,7 @@ async def test_marked_ranks_are_merged_searched_and_filtered(tmp_path):
     async with app_on(tmp_path / "run").run_test(size=SIZE) as pilot:
         await settle(pilot)
         await press(pilot, "m", "j", "m")
-        assert screen_text(pilot).count("●  ") >= 2
+        assert screen_text(pilot).count("◆") == 2
         await press(pilot, "M")
         await wait_for(pilot, lambda: "ranks 0, 2" in screen_text(pilot).splitlines()[0])
         await enter(pilot, "slash", "second 12 ")

@@ -163,7 +163,7 @@ ACTIONS = (
     Action("select", "v", "select", "Select lines with the keys that move", (VIEW,)),
     Action("copy_lines", "c", "copy", "Copy the selected lines, or the line of the hit", (VIEW,), footer=11),
     Action("copy_place", "C", "copy place", "Copy FILE:LINE of the line", (VIEW,)),
-    Action("save", "S", "save", "Save the selected lines, or all that the filter shows, to a file", (VIEW,), footer=12),
+    Action("save", "ctrl+s", "save", "Save the selected lines, or all that the filter shows, to a file", (VIEW,)),
     Action("open_pager", "o", "pager", "Open the log at this line in $PAGER", (VIEW,)),
     Action("open_editor", "O", "editor", "Open the log at this line in $EDITOR", (VIEW,)),
     Action("mute", "m", "mute", "Choose which ranks are shown", (MERGED,), footer=5),

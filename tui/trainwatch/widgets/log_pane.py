@@ -147,7 +147,7 @@ class LogPane(LogTaking):
         how = ["wrapped" if view.wrapped else "", "all states" if view.states else "", "folded" if view.folded else ""]
         state = self.busy or ("following" if view.following else f"paused, {view.new_text or 'f follows'}")
         if view.cursor is not None:
-            state = "selecting: c copies, S saves, esc leaves"
+            state = "selecting: c copies, ctrl+s saves, esc leaves"
         elif view.progress and not self.busy:
             state = f"looking for lines… {view.progress}"
         return [lines, size, *how, place, self._filter_text(), state if view.size_bytes else ""]

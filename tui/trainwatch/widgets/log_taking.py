@@ -97,7 +97,7 @@ class LogTaking(LogGoing):
                 break
             data += more
         if end - first > MOST_COPIED:
-            self.notify(f"Only the first {words.size(MOST_COPIED)} are copied; S saves all to a file.")
+            self.notify(f"Only the first {words.size(MOST_COPIED)} are copied; ctrl+s saves all to a file.")
         return data.split(b"\n")
 
     def action_copy_place(self) -> None:

@@ -37,7 +37,7 @@ MODES = {
     HIDE: Mode("-", "hide lines with", "⏎ hide · empty hides none · ctrl+r regex · esc close", True),
     LINE: Mode(": line", "number", "⏎ go there · esc close"),
     TIME: Mode("T time", "-10m or 12:31:05", "⏎ go there: -10m from the end, 12:31:05, 2025-11-30 12:31 · esc close"),
-    SAVE: Mode("S save", "file", "⏎ write · esc close"),
+    SAVE: Mode("save", "file", "⏎ write · esc close"),
 }
 
 
