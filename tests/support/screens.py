@@ -14,12 +14,16 @@ from textual.pilot import Pilot
 from builders import NOW
 from trainwatch.app import TrainwatchApp
 from trainwatch.link import Link
-from trainwatch.sources.base import LogFile, ShellPlan, SourceError
+from trainwatch.sources.asking import answers
+from trainwatch.sources.base import LogFile, Part, ShellPlan, SourceError
+from trainwatch.widgets.log_pane import LogPane
+from trainwatch.widgets.log_pane import LogPane
 from trainwatch.widgets.log_view import LogView
 from trainwatch_launcher.reader import metrics
 from trainwatch_launcher.reader.attempt import log_path
 from trainwatch_launcher.reader.changes import AttemptFound, AttemptKey, Change, EventsAppended
 from trainwatch_launcher.reader.directory import Reader
+from trainwatch_launcher.reader.engine import Engine, LogName
 from trainwatch_launcher.rundir.gpus import Metrics
 from trainwatch_launcher.rundir.records import event
 
@@ -40,7 +44,9 @@ class StillSource:
         self.directory = directory
         self.requests: list[tuple[AttemptKey, str, float | None]] = []
         self.withdrawn: list[str] = []
+        self.asked: list[tuple[str, dict[str, Any]]] = []
         self.problem = problem
+        self._engine = Engine()
         self.plan: ShellPlan | None = None
         self.closed = False
         self.links: tuple[Link, ...] = ()
@@ -97,6 +103,14 @@ class StillSource:
         except OSError as error:
             raise SourceError(f"the history cannot be read: {error.strerror}") from None
 
+    async def ask_logs(
+        self, operation: str, keys: Sequence[AttemptKey], shifts: Sequence[float], **facts: Any
+    ) -> AsyncIterator[Part]:
+        self.asked.append((operation, facts))
+        names = [LogName(str(self._log(key).parent), True, shift) for key, shift in zip(keys, shifts, strict=True)]
+        async for part in answers(self._engine, operation, names, facts):
+            yield part
+
     async def request(
         self, key: AttemptKey, command: str, *, seconds: float | None = None, signal: str | None = None
     ) -> str:
@@ -133,6 +147,8 @@ async def settle(pilot: Pilot[Any]) -> None:
         if following is not None and not (following.loaded or following.problem):
             return False
         if not getattr(app.screen, "is_complete", True):
+            return False
+        if any(pane.finder.is_busy for pane in app.screen.query(LogPane) if pane.is_mounted):
             return False
         return not app.is_behind and all(view.is_settled for view in app.screen.query(LogView))
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from builders import NOW, RunBuilder
 from support.users import unprivileged_directory
-from trainwatch_launcher.reader import log
+from trainwatch_launcher.reader import log, records
 from trainwatch_launcher.reader.log import LogIndex
 from trainwatch_launcher.rundir import paths
 
@@ -141,7 +141,7 @@ def test_a_log_without_an_index_is_counted_once_however_often_it_is_asked(tmp_pa
 
 
 def test_a_very_long_index_stays_in_bounded_memory_and_exact(tmp_path, monkeypatch):
-    monkeypatch.setattr(log, "MAX_RECORDS", 64)
+    monkeypatch.setattr(records, "MAX_RECORDS", 64)
     attempt = RunBuilder(tmp_path / "run").rank(0)
     attempt.log.write_bytes(b"ab\n" * 1000)
     (attempt.directory / paths.INDEX).write_bytes(
@@ -149,7 +149,7 @@ def test_a_very_long_index_stays_in_bounded_memory_and_exact(tmp_path, monkeypat
     found = LogIndex(str(attempt.directory))
     assert all(found.line_to_offset(line) == 3 * line for line in range(1000))
     assert all(found.offset_to_line(offset) == offset // 3 for offset in range(0, 3000, 7))
-    assert len(found._times) < 64
+    assert len(found._records) < 64
     place = found.time_to_offset(NOW + 500)
     assert place is not None
     assert 1500 - 3 * 64 <= place <= 1500

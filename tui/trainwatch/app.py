@@ -219,6 +219,14 @@ class TrainwatchApp(App[int]):
         if not busy:
             self.run_worker(open_shell(self, self.following, wish.key), group="shell")
 
+    def on_open_log(self, wish: wishes.OpenLog) -> None:
+        """A log in the person's pager or editor, one at a time."""
+        busy = any(worker.group == "shell" and not worker.is_finished for worker in self.workers)
+        if self.following is not None and not busy:
+            from trainwatch.elsewhere import open_log
+
+            self.run_worker(open_log(self, self.following, wish), group="shell")
+
     async def on_copy(self, wish: wishes.Copy) -> None:
         """Copy a text, and say where it went."""
         where = "" if browser.is_there() else await copied(wish.text, dict(os.environ))

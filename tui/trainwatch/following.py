@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from trainwatch.link import Link
+from trainwatch.logs import Logs
 from trainwatch.model import holding, text
+from trainwatch.model.clock import server_time
 from trainwatch.model.keeping import Keeping
 from trainwatch.model.rows import row_of
 from trainwatch.model.skew import OurClock
@@ -16,6 +18,7 @@ from trainwatch.model.state import EMPTY, Run, apply
 from trainwatch.model.waking import Waking
 from trainwatch.sources.base import ShellPlan, Source, SourceError
 from trainwatch.widgets.log_loader import ReadError
+from trainwatch_launcher.reader.attempt import log_path
 from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.rundir.gpus import Metrics
 
@@ -84,9 +87,19 @@ class Following:
         """The reader's clock, in Unix seconds. After we did not run it stands back until all has been read anew."""
         return self._waking.now(self._clock(), self._run, lambda: all(link.up for link in self.links))
 
-    def log(self, key: AttemptKey) -> _Log:
-        """The bytes of an attempt's log."""
-        return _Log(self._source, key)
+    def logs(self, keys: Sequence[AttemptKey]) -> Logs:
+        """The logs of some attempts, to be read as one in the order of time."""
+        return Logs(self._source, keys, [self._run.label(key) for key in keys], self._shift)
+
+    def log_path(self, key: AttemptKey) -> str:
+        """Where an attempt's log lies, as far as this machine can open it; empty when it cannot."""
+        attempt = self._run.attempts.get(key)
+        return "" if attempt is None or self.links or not attempt.directory else log_path(attempt.directory)
+
+    def _shift(self, key: AttemptKey) -> float:
+        """Seconds from an attempt's clock to ours."""
+        attempt = self._run.attempts.get(key)
+        return server_time(attempt.status if attempt is not None else None, 0.0)
 
     async def history(self, key: AttemptKey, most: int) -> Sequence[Metrics]:
         """The newest lines of an attempt's history, `most` bytes of them at most. Raises ReadError."""
@@ -221,27 +234,3 @@ def _answer(run: Run, asked: _Asked, result: str, now: float) -> Answer:
         return Answer(f"Rank {label} is held for longer.", True)
     until = text.time_of_day(row.hold_until, now)
     return Answer(f"Rank {label} is held until {until}, {text.countdown(row.hold_left)} more.", True)
-
-
-class _Log:
-    """An attempt's log as views want it."""
-
-    def __init__(self, source: Source, key: AttemptKey) -> None:
-        self._source, self._key = source, key
-        self._number = 0
-
-    async def read(self, offset: int, length: int) -> bytes:
-        """Bytes of the log; fewer at its end. Raises ReadError."""
-        try:
-            return await self._source.read_log(self._key, offset, length)
-        except SourceError as error:
-            raise ReadError(str(error)) from None
-
-    async def size(self) -> int:
-        """Bytes in the log now; none, once, when another file has taken its place. Raises ReadError."""
-        try:
-            file = await self._source.log_file(self._key)
-        except SourceError as error:
-            raise ReadError(str(error)) from None
-        before, self._number = self._number, file.number
-        return file.size if before in (0, file.number) else 0

@@ -39,7 +39,7 @@ async def open_shell(app: App[Any], following: Following, key: AttemptKey) -> No
     said = f"{clean(plan.note)}\nThe run is still followed; exit or ctrl+d comes back."
     try:
         with following.shell_open(key) as kept, app.suspend():
-            problem = await _run(plan, f"{said} {KEPT}" if kept else said)
+            problem = await run_here(plan, f"{said} {KEPT}" if kept else said)
     except SuspendNotSupported:
         problem = "this terminal cannot be lent to a shell"
     if problem:
@@ -80,10 +80,10 @@ async def _plan(app: App[Any], following: Following, key: AttemptKey) -> ShellPl
     return plan
 
 
-async def _run(plan: ShellPlan, said: str) -> str:
+async def run_here(plan: ShellPlan, said: str = "") -> str:
     """Run a plan's command in our terminal; returns why it could not be run, or nothing."""
     out = sys.__stdout__
-    if out is not None:
+    if out is not None and said:
         out.write(f"\n{said}\n\n")
         out.flush()
     previous = signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl+c belongs to what runs in the shell

@@ -8,6 +8,7 @@ import zlib
 
 from trainwatch_launcher.agent import frames, wire
 from trainwatch_launcher.agent.follow import Follower
+from trainwatch_launcher.agent.logs import LogDesk
 from trainwatch_launcher.agent.operations import OPERATIONS, OperationError
 from trainwatch_launcher.agent.resume import Have, Resumption
 from trainwatch_launcher.agent.waiting import Credit, Lock
@@ -34,6 +35,7 @@ class Server:
         self._write, self._clock = write, clock
         self._lock = Lock()
         self._workers = Workers()
+        self._desk = LogDesk()
         self._cancelled: set[int] = set()
         self._open: set[int] = set()
         self._follower: Follower | None = None
@@ -62,10 +64,10 @@ class Server:
         elif operation == "follow":
             self._follow(identity, asked, body)
         elif operation in OPERATIONS:
-            self._open.add(identity)
-            if not self._workers.do(lambda: self._operate(identity, operation, asked)):
-                self._open.discard(identity)
-                self._answer(identity, error="the file system there does not answer")
+            self._begin(self._workers, identity, lambda: OPERATIONS[operation](self, asked))
+        elif operation == "logs":
+            workers = self._desk.workers_for(asked) or self._workers
+            self._begin(workers, identity, lambda: self._desk.ask(self, asked, lambda: identity in self._cancelled))
         else:
             self._answer(identity, error="its agent (%s) knows no %s" % (__version__, operation))
 
@@ -86,10 +88,16 @@ class Server:
             "late": round(follower.late(), 1) if follower is not None else 0,
         }
 
-    def _operate(self, identity: int, operation: str, asked: dict[str, Any]) -> None:
+    def _begin(self, workers: Workers, identity: int, operate: Callable[[], Any]) -> None:
+        self._open.add(identity)
+        if not workers.do(lambda: self._operate(identity, operate)):
+            self._open.discard(identity)
+            self._answer(identity, error="the file system there does not answer")
+
+    def _operate(self, identity: int, operate: Callable[[], Any]) -> None:
         """In a worker thread: do it and answer, unless nobody wants to know any more."""
         try:
-            result = OPERATIONS[operation](self, asked)
+            result = operate()
             if isinstance(result, dict):
                 self._answer(identity, **result)
             else:
@@ -102,11 +110,12 @@ class Server:
             self._open.discard(identity)
             self._cancelled.discard(identity)
 
-    def _send_parts(self, identity: int, parts: Iterator[bytes]) -> None:
+    def _send_parts(self, identity: int, parts: Iterator[bytes | tuple[dict[str, Any], bytes]]) -> None:
         for part in parts:
             if identity in self._cancelled:
                 break
-            self._send({"id": identity, "part": True}, part)
+            facts, body = part if isinstance(part, tuple) else ({}, part)
+            self._send({**facts, "id": identity, "part": True}, body)
         self._answer(identity)
 
     def _follow(self, identity: int, asked: dict[str, Any], body: bytes) -> None:

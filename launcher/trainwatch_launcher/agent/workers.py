@@ -14,7 +14,8 @@ WAITING = 64
 class Workers:
     """A few threads, started when needed, that do one thing after another."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = THREADS) -> None:
+        self._most = most
         self._guard = Lock()
         self._jobs: list[Callable[[], None]] = []
         self._idle: list[Signal] = []
@@ -29,7 +30,7 @@ class Workers:
             self._jobs.append(job)
             if self._idle:
                 self._idle.pop().set()
-            elif self._threads < THREADS:
+            elif self._threads < self._most:
                 self._threads += 1
                 start(self._run)
         return True

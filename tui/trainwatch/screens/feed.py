@@ -45,8 +45,12 @@ class Feed(Protocol):
         """The reader's clock, in Unix seconds."""
         ...
 
-    def log(self, key: AttemptKey) -> LogReader:
-        """The bytes of an attempt's log."""
+    def logs(self, keys: Sequence[AttemptKey]) -> LogReader:
+        """The logs of some attempts, to be read as one in the order of time."""
+        ...
+
+    def log_path(self, key: AttemptKey) -> str:
+        """Where an attempt's log lies, as far as this machine can open it; empty when it cannot."""
         ...
 
     async def history(self, key: AttemptKey, most: int) -> Sequence[Metrics]:

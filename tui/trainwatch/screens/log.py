@@ -7,13 +7,13 @@ from textual.app import ComposeResult
 
 from trainwatch import actions
 from trainwatch.screens.feed import Feed
-from trainwatch.screens.run_screen import RunScreen
+from trainwatch.screens.log_keeper import LogKeeper
 from trainwatch.widgets.keybar import KeyBar
 from trainwatch.widgets.log_pane import LogPane
 from trainwatch_launcher.reader.changes import AttemptKey
 
 
-class LogScreen(RunScreen):
+class LogScreen(LogKeeper):
     """A log pane and its keys."""
 
     BINDINGS = actions.bindings(actions.LOG)
@@ -28,6 +28,11 @@ class LogScreen(RunScreen):
     def key(self) -> AttemptKey:
         """The attempt whose log it is."""
         return self._key
+
+    @property
+    def log_keys(self) -> tuple[AttemptKey, ...]:
+        """That one."""
+        return (self._key,)
 
     @property
     def pane(self) -> LogPane:
@@ -50,9 +55,9 @@ class LogScreen(RunScreen):
             return
         if not self._opened:
             self._opened = True
-            self.pane.open(self.feed.log(self._key), self.title_of(row))
-        offsets = frozenset(phase.offset for phase in attempt.phases if phase.source == "marker")
-        self.pane.rename(self.title_of(row), row.output_lines, offsets)
+            self.pane.open(self.feed.logs([self._key]), self.title_of(row), f"{row.label}.rank.log")
+        phases = tuple((0, phase.offset) for phase in attempt.phases if phase.source == "marker")
+        self.pane.rename(self.title_of(row), row.output_lines, phases)
 
     @on(LogPane.Searching)
     def _show_keys(self, event: LogPane.Searching) -> None:
@@ -69,7 +74,7 @@ class LogScreen(RunScreen):
         self.pane.action_right()
 
     def action_back(self) -> None:
-        """Out of the search first, then out of the log."""
+        """Out of the selection, the search, the filter; then out of the log."""
         if self.pane.close_search():
             self.pane.view.focus()
         else:

@@ -12,7 +12,7 @@ from trainwatch.model.board import CALM, Board
 from trainwatch.model.failure import Failure
 from trainwatch.model.rows import Row, row_of
 from trainwatch.screens.feed import Feed
-from trainwatch.screens.run_screen import RunScreen
+from trainwatch.screens.log_keeper import LogKeeper
 from trainwatch.widgets import header, progress_bar
 from trainwatch.widgets.empty import Empty, waiting_parts
 from trainwatch.widgets.filter_bar import FilterBar
@@ -29,7 +29,7 @@ REORDER_EVERY = 2.0
 """Seconds that rows stay where they are, in a run of so many that sorting them is work; unless the user asks."""
 
 
-class Overview(RunScreen):
+class Overview(LogKeeper):
     """Table above, log below."""
 
     BINDINGS = actions.bindings(actions.OVERVIEW)
@@ -167,11 +167,22 @@ class Overview(RunScreen):
         pane, key = self.query_one(LogPane), self.key
         if key != self._logged:
             self._logged = key
-            pane.open(None if key is None else self.feed.log(key), [])
+            label = "" if key is None else self.feed.run.label(key)
+            pane.open(None if key is None else self.feed.logs([key]), [], f"{label}.rank.log")
         row, attempt = self.row, self.attempt
         if row is not None and attempt is not None:
-            offsets = frozenset(phase.offset for phase in attempt.phases if phase.source == "marker")
-            pane.rename(self.title_of(row), row.output_lines, offsets)
+            phases = tuple((0, phase.offset) for phase in attempt.phases if phase.source == "marker")
+            pane.rename(self.title_of(row), row.output_lines, phases)
+
+    @property
+    def log_keys(self) -> tuple[AttemptKey, ...]:
+        """The selected one."""
+        return () if self._logged is None else (self._logged,)
+
+    def keys_to_merge(self) -> tuple[AttemptKey, ...]:
+        """The marked ones, else those that the filter shows."""
+        keys = [row.key for row in self.table.rows if not row.superseded]
+        return tuple(sorted(self.table.marked or keys))
 
     # Actions
 

@@ -109,6 +109,12 @@ class RankScreen(RunScreen):
 
         self.app.push_screen(ChartScreen(self.feed, [self._key]))
 
+    def action_merged(self) -> None:
+        """All ranks' logs as one."""
+        from trainwatch.screens.merged import open_merged
+
+        open_merged(self.app, self.feed, tuple(attempt.key for attempt in self.feed.run.current()))
+
     def action_log(self) -> None:
         """The whole log."""
         from trainwatch.screens.log import LogScreen

@@ -37,6 +37,16 @@ class Copy(Message):
 
 
 @dataclass
+class OpenLog(Message):
+    """Open an attempt's log at a place in $PAGER, or in $EDITOR. Offset in bytes, line from 1 on."""
+
+    key: AttemptKey
+    offset: int
+    line: int
+    editor: bool
+
+
+@dataclass
 class OpenRun(Message):
     """Watch this run directory."""
 

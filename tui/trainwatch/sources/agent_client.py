@@ -6,7 +6,7 @@ import contextlib
 import json
 import time
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 from trainwatch.sources import boot
@@ -94,6 +94,28 @@ class AgentClient:
     async def fetch(self, operation: str, within: float | None = ANSWER, **facts: Any) -> bytes:
         """Ask for bytes; `within` is the longest time between two parts. Raises as `call` does."""
         return b"".join((await self._ask(operation, within, facts)).parts)
+
+    async def stream(self, operation: str, **facts: Any) -> AsyncGenerator[tuple[dict[str, Any], bytes], None]:
+        """Ask for something that comes in parts, as they come; who leaves before the end cancels it.
+
+        Raises RefusedError and LostError.
+        """
+        identity, waiting = self._register()
+        parts: asyncio.Queue[tuple[dict[str, Any], bytes] | None] = asyncio.Queue()
+        waiting.told = parts
+        waiting.future.add_done_callback(lambda _: parts.put_nowait(None))
+        try:
+            await self._send({"op": operation, "id": identity, **facts})
+            while (part := await parts.get()) is not None:
+                yield part
+            answer = await waiting.future
+            if isinstance(answer.get("error"), str):
+                raise RefusedError(answer["error"], answer)
+        finally:
+            self._waiting.pop(identity, None)
+            if not waiting.future.done() and self._lost is None:
+                with contextlib.suppress(LostError):
+                    await self._send({"op": "cancel", "id": identity})
 
     async def clock(self) -> tuple[tuple[float, float], float, dict[str, Any]]:
         """The host's clock: (bounds of how far it is ahead of ours, seconds of the round trip, the other facts)."""
@@ -201,7 +223,7 @@ class AgentClient:
         elif waiting is None or waiting.future.done():
             pass  # cancelled meanwhile
         elif header.get("part"):
-            waiting.parts.append(body)
+            waiting.take(header, body)
         else:
             waiting.future.set_result(header)
 
@@ -230,6 +252,15 @@ class _Waiting:
         self.future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self.parts: list[bytes] = []
         self.facts: dict[str, Any] = {}
+        self.told: asyncio.Queue[tuple[dict[str, Any], bytes] | None] | None = None
+        """Where parts go one by one, when they are not collected."""
+
+    def take(self, facts: dict[str, Any], body: bytes) -> None:
+        """A part has come."""
+        if self.told is not None:
+            self.told.put_nowait((facts, body))
+        else:
+            self.parts.append(body)
 
 
 @contextlib.asynccontextmanager

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from trainwatch.link import CONNECTED, LAGGING, LOST, RECONNECTING, UP, Link
 from trainwatch.sources import boot
 from trainwatch.sources.agent_client import AgentClient, LostError, RefusedError
-from trainwatch.sources.base import LogFile, ShellPlan, SourceError
+from trainwatch.sources.base import LogFile, Part, ShellPlan, SourceError
 from trainwatch.sources.channel import Way, WayError
 from trainwatch_launcher.agent import clocks, wire
 from trainwatch_launcher.agent.resume import Have
@@ -127,6 +127,21 @@ class AgentSource:
         facts: Facts = {"key": wire.encode_key(key), "most": min(most, metrics.MOST)}
         packed = await self._ask(lambda client: client.fetch("read_metrics", **facts), again=True)
         return await asyncio.to_thread(_history, packed)
+
+    async def ask_logs(
+        self, operation: str, keys: Sequence[AttemptKey], shifts: Sequence[float], **facts: Any
+    ) -> AsyncIterator[Part]:
+        """Ask something of logs where they lie. Not asked again when the link breaks meanwhile. Raises SourceError."""
+        client = await self._connected()
+        wanted: Facts = {**facts, "ask": operation, "keys": [wire.encode_key(key) for key in keys]}
+        try:
+            async with contextlib.aclosing(client.stream("logs", shifts=list(shifts), **wanted)) as parts:
+                async for part in parts:
+                    yield part
+        except RefusedError as refused:
+            raise _refusal(refused) from None
+        except LostError as lost:
+            raise SourceError(f"{self.link.name}: {lost}") from None
 
     async def request(
         self, key: AttemptKey, command: str, *, seconds: float | None = None, signal: str | None = None

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from trainwatch.link import Link
 from trainwatch_launcher.reader.changes import AttemptKey, Change
@@ -33,6 +33,10 @@ class LogFile:
     """In bytes; 0 when there is none."""
     number: int
     """Which file it is: another number is another file in the same place."""
+
+
+Part = tuple[dict[str, Any], bytes]
+"""A part of an answer on logs: facts, and bytes that go with them."""
 
 
 class Source(Protocol):
@@ -75,6 +79,15 @@ class Source(Protocol):
 
     async def read_metrics(self, key: AttemptKey, most: int) -> Sequence[Metrics]:
         """The newest lines of an attempt's history, `most` bytes of them at most, by time. Raises SourceError."""
+        ...
+
+    def ask_logs(
+        self, operation: str, keys: Sequence[AttemptKey], shifts: Sequence[float], **facts: Any
+    ) -> AsyncIterator[Part]:
+        """Ask something of logs where they lie: see `trainwatch_launcher.reader.engine` for what, and for the answers.
+
+        `shifts` are added to each log's times. Who stops iterating stops the work. Raises SourceError.
+        """
         ...
 
     async def request(

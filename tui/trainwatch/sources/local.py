@@ -6,17 +6,19 @@ import math
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from trainwatch.link import Link
 from trainwatch.sources import shells
-from trainwatch.sources.base import LogFile, ShellPlan, SourceError
+from trainwatch.sources.asking import answers
+from trainwatch.sources.base import LogFile, Part, ShellPlan, SourceError
 from trainwatch.sources.watching import Doubt, Watcher
 from trainwatch_launcher.agent.mounts import file_system, is_remote
 from trainwatch_launcher.reader import log, metrics
 from trainwatch_launcher.reader.attempt import log_number, log_path
 from trainwatch_launcher.reader.changes import AttemptKey, Change, StatusChanged, Unreadable
 from trainwatch_launcher.reader.directory import Reader, concerns
+from trainwatch_launcher.reader.engine import Engine, LogName
 from trainwatch_launcher.reader.requests import RequestError, withdraw_request, write_request
 from trainwatch_launcher.rundir.gpus import Metrics
 
@@ -51,6 +53,7 @@ class LocalSource:
         self.name = os.fspath(path)
         self._directory = os.path.realpath(self.name)
         self._reader = Reader(self._directory)
+        self._engine = Engine()
         self._watch = watch
         self._closed = False
         self._wake = asyncio.Event()
@@ -140,6 +143,14 @@ class LocalSource:
             return await asyncio.to_thread(lambda: metrics.records(metrics.tail(directory, most)))
         except OSError as error:
             raise SourceError(f"the history in {directory} cannot be read: {error.strerror or error}") from None
+
+    async def ask_logs(
+        self, operation: str, keys: Sequence[AttemptKey], shifts: Sequence[float], **facts: Any
+    ) -> AsyncIterator[Part]:
+        """Ask something of logs, which is worked out in a thread. Raises SourceError."""
+        names = [LogName(self._directory_of(key), True, shift) for key, shift in zip(keys, shifts, strict=True)]
+        async for part in answers(self._engine, operation, names, facts):
+            yield part
 
     async def request(
         self, key: AttemptKey, command: str, *, seconds: float | None = None, signal: str | None = None

@@ -8,10 +8,12 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Any
 
 from trainwatch.link import LOST, Link
 from trainwatch.sources.agent_source import AgentSource, ElsewhereError
-from trainwatch.sources.base import LogFile, ShellPlan, SourceError
+from trainwatch.sources.asking_many import Share, ask_all
+from trainwatch.sources.base import LogFile, Part, ShellPlan, SourceError
 from trainwatch_launcher.reader.changes import (
     AttemptFound,
     AttemptKey,
@@ -117,6 +119,21 @@ class MergedSource:
         """The newest lines of an attempt's history, `most` bytes of them at most, by time. Raises SourceError."""
         source, own = self._owner(key)
         return await source.read_metrics(own, most)
+
+    async def ask_logs(
+        self, operation: str, keys: Sequence[AttemptKey], shifts: Sequence[float], **facts: Any
+    ) -> AsyncIterator[Part]:
+        """Ask something of logs where they lie, each host of its own. Raises SourceError."""
+        owned: dict[AgentSource, list[tuple[AttemptKey, int]]] = {}
+        for number, key in enumerate(keys):
+            source, own = self._owner(key)
+            owned.setdefault(source, []).append((own, number))
+        shares = [
+            Share(source.ask_logs, tuple(own for own, _ in logs), tuple(number for _, number in logs))
+            for source, logs in owned.items()
+        ]  # fmt: skip
+        async for part in ask_all(shares, operation, shifts, facts):
+            yield part
 
     async def request(
         self, key: AttemptKey, command: str, *, seconds: float | None = None, signal: str | None = None

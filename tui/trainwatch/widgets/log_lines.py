@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 CHUNK = 1 << 16
 PIECE = 1 << 14
 KEEP = 48
 """Chunks kept: 3 MiB, whatever is scrolled through."""
+SHOWN_EVERY = 32
+"""Of a `\\r` bar that is one endless line, every so many pieces one is shown, so that passing it is bounded work."""
 
 
 class Missing(Exception):
-    """A chunk is needed that is not there."""
+    """Something is needed that is not there: a chunk by its number, or a page that way."""
 
     def __init__(self, index: int) -> None:
         super().__init__(index)
@@ -47,7 +49,65 @@ class Row(NamedTuple):
 
 
 RowsOf = Callable[[Line], int]
-"""How many rows a line takes; 1 when lines are not wrapped."""
+"""How many rows a line takes; 1 when lines are not wrapped, 0 when it is not shown."""
+
+
+class Document(Protocol):
+    """Lines in an order, of which some are known. A line is named by a number, `start`; later ones have higher ones.
+
+    Methods raise Missing.
+    """
+
+    size: int
+    """0 when there is no line; else how much there is, in bytes."""
+
+    def first(self) -> int:
+        """The first line."""
+        ...
+
+    def last(self) -> Line | None:
+        """The last line; None when there is none."""
+        ...
+
+    def holds(self, start: int) -> bool:
+        """Whether there is such a line, or something to load there."""
+        ...
+
+    def is_first(self, start: int) -> bool:
+        """Whether this is known to be the first line."""
+        ...
+
+    def line_at(self, start: int) -> Line:
+        """A line by its number."""
+        ...
+
+    def after(self, line: Line) -> int | None:
+        """The next line; None when there is none."""
+        ...
+
+    def before(self, start: int) -> Line | None:
+        """The line above; None at the top."""
+        ...
+
+    def text(self, line: Line) -> bytes:
+        """A line's bytes."""
+        ...
+
+    def start_of(self, offset: int) -> int:
+        """The line that a number belongs to, when it is not one itself."""
+        ...
+
+    def is_passing(self, line: Line) -> bool:
+        """Whether what follows overwrites it: a state of a `\\r` bar that is not the last one."""
+        ...
+
+    def share(self, start: int) -> float:
+        """How far down a line is, 0 to 1."""
+        ...
+
+    def place(self, start: int) -> tuple[int, int]:
+        """Which log a line is of, and at which offset it begins there."""
+        ...
 
 
 class LogLines:
@@ -57,6 +117,30 @@ class LogLines:
         self.size = 0
         self._keep = keep
         self._chunks: OrderedDict[int, bytes] = OrderedDict()
+
+    def first(self) -> int:
+        """The first line."""
+        return 0
+
+    def last(self) -> Line | None:
+        """The last line; None when there is none. Raises Missing."""
+        return self.before(self.size)
+
+    def holds(self, start: int) -> bool:
+        """Whether the file goes on there."""
+        return start < self.size
+
+    def is_first(self, start: int) -> bool:
+        """Whether this is the first line."""
+        return start == 0
+
+    def share(self, start: int) -> float:
+        """How far down a byte is, 0 to 1."""
+        return min(1.0, start / self.size) if self.size else 1.0
+
+    def place(self, start: int) -> tuple[int, int]:
+        """The only log, and the offset itself."""
+        return 0, start
 
     def resize(self, size: int) -> None:
         """The file has this size now. A file that shrank is another file: what was known of it is forgotten."""
@@ -122,6 +206,14 @@ class LogLines:
             end += 1
         return end if end < self.size else None
 
+    def is_passing(self, line: Line) -> bool:
+        """Whether the next piece of the same line returns to its start, and so overwrites this one. Raises Missing."""
+        end = line.end
+        if end - line.start < PIECE // 2 or end >= self.size or end // PIECE % SHOWN_EVERY == 0:
+            return False
+        following = self.get(end, end + PIECE)
+        return not following.startswith(b"\n") and b"\r" in following.partition(b"\n")[0][:-1]
+
     def before(self, start: int) -> Line | None:
         """The line above the one that starts at `start`, or at the file's end; None at the top. Raises Missing."""
         if start <= 0:
@@ -129,44 +221,45 @@ class LogLines:
         return self.line_at(self.start_of(start - 1))
 
 
-def rows_from(lines: LogLines, top: Anchor, height: int, rows_of: RowsOf) -> list[Row]:
+def rows_from(lines: Document, top: Anchor, height: int, rows_of: RowsOf) -> list[Row]:
     """The rows that fill `height` from `top` down; fewer at the end of the log. Raises Missing."""
     rows: list[Row] = []
-    start: int | None = top.offset if lines.size > top.offset else None
+    start: int | None = top.offset if lines.holds(top.offset) else None
     skip = top.row
     while start is not None and len(rows) < height:
         line = lines.line_at(start)
-        rows += [Row(line, row) for row in range(min(skip, rows_of(line) - 1), rows_of(line))][: height - len(rows)]
+        count = rows_of(line)
+        rows += [Row(line, row) for row in range(max(0, min(skip, count - 1)), count)][: height - len(rows)]
         skip = 0
         start = lines.after(line)
     return rows
 
 
-def moved(lines: LogLines, top: Anchor, by: int, rows_of: RowsOf) -> Anchor:
+def moved(lines: Document, top: Anchor, by: int, rows_of: RowsOf) -> Anchor:
     """The anchor `by` rows further down (or up, when negative), stopping at the ends. Raises Missing."""
     if lines.size == 0:
         return Anchor(0)
     offset, row = top
     line = lines.line_at(offset)
-    row = min(row, rows_of(line) - 1) + by
+    row = max(0, min(row, rows_of(line) - 1)) + by
     while row < 0:
         above = lines.before(line.start)
         if above is None:
-            return Anchor(0)
+            return Anchor(line.start)
         line = above
         row += rows_of(line)
     while row >= rows_of(line):
         following = lines.after(line)
         if following is None:
-            return Anchor(line.start, rows_of(line) - 1)
+            return Anchor(line.start, max(0, rows_of(line) - 1))
         row -= rows_of(line)
         line = lines.line_at(following)
     return Anchor(line.start, row)
 
 
-def end_anchor(lines: LogLines, height: int, rows_of: RowsOf) -> Anchor:
+def end_anchor(lines: Document, height: int, rows_of: RowsOf) -> Anchor:
     """The top row when the last row of the log is the last one on the screen. Raises Missing."""
-    line = lines.before(lines.size)
+    line = lines.last()
     if line is None:
         return Anchor(0)
-    return moved(lines, Anchor(line.start, rows_of(line) - 1), 1 - max(1, height), rows_of)
+    return moved(lines, Anchor(line.start, max(0, rows_of(line) - 1)), 1 - max(1, height), rows_of)

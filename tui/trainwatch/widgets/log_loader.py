@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+import contextlib
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from trainwatch.widgets.log_lines import CHUNK, LogLines
+from trainwatch.widgets.log_lines import CHUNK, LogLines, Missing
 
 QUIET_LOOKS = 8
 """After so many looks without growth only every `QUIET_EVERY`th look is taken."""
@@ -17,15 +19,44 @@ class ReadError(Exception):
 
 
 class LogReader(Protocol):
-    """Where a view gets its bytes. Both raise ReadError."""
+    """Where a view gets its bytes, of one log or of several that are read as one. All methods raise ReadError."""
+
+    labels: Sequence[str]
+    """What each log is called; one that is read alone needs no name."""
 
     async def read(self, offset: int, length: int) -> bytes:
-        """Bytes of the log; fewer at its end."""
+        """Bytes of the first log; fewer at its end."""
         ...
 
-    async def size(self) -> int:
-        """Bytes in the log now."""
+    async def ends(self) -> list[int]:
+        """Bytes in each log now."""
         ...
+
+    async def line(self, log: int, offset: int) -> int:
+        """The number of the line with a byte of one of the logs, from 0."""
+        ...
+
+    def ask(self, operation: str, **facts: Any) -> AsyncGenerator[tuple[dict[str, Any], bytes], None]:
+        """Ask the log engine where the logs are; who leaves before the end stops the work."""
+        ...
+
+
+Start = Callable[[Coroutine[Any, Any, None]], object]
+"""Runs a coroutine in the background."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A place to go to: `place` (a byte of a log), `time` (Unix seconds) or `share` (of what there is, 0 to 1)."""
+
+    kind: str
+    log: int = 0
+    offset: int = 0
+    value: float = 0.0
+
+    def facts(self) -> dict[str, Any]:
+        """As the engine is asked."""
+        return {"log": self.log, "offset": self.offset} if self.kind == "place" else {self.kind: self.value}
 
 
 class LogLoader:
@@ -37,7 +68,7 @@ class LogLoader:
 
     def __init__(
         self,
-        start: Callable[[Coroutine[Any, Any, None]], object],
+        start: Start,
         loaded: Callable[[], None],
         grown: Callable[[bool], None],
         failed: Callable[[str], None],
@@ -66,8 +97,28 @@ class LogLoader:
         """Whether nothing is on its way."""
         return not self._loading and not self._looking
 
-    def load(self, index: int) -> None:
+    progress = ""
+    """Nothing is looked for here."""
+
+    def seek(self, goal: Goal, then: Callable[[int], None]) -> None:
+        """Find out which byte a place is; `then` gets it, at once or later."""
+        if goal.kind == "time" and self.reader is not None:
+            self._start(self._seek(self.reader, goal, then, self._generation))
+        else:
+            then(goal.offset if goal.kind == "place" else int(self.lines.size * goal.value))
+
+    async def _seek(self, reader: LogReader, goal: Goal, then: Callable[[int], None], generation: int) -> None:
+        try:
+            async with contextlib.aclosing(reader.ask("cuts", **goal.facts())) as answer:
+                async for facts, _ in answer:
+                    if generation == self._generation:
+                        then(facts["cuts"][0])
+        except ReadError as error:
+            self._fail(error, generation)
+
+    def load(self, missing: Missing) -> None:
         """Bring a chunk, unless it is on its way."""
+        index = missing.index
         if self.reader is not None and index not in self._loading:
             self._loading.add(index)
             self._start(self._fetch(self.reader, index, self._generation))
@@ -103,7 +154,7 @@ class LogLoader:
 
     async def _ask(self, reader: LogReader, generation: int) -> None:
         try:
-            size = await reader.size()
+            [size] = await reader.ends()
         except ReadError as error:
             self._looking = False
             self._fail(error, generation)

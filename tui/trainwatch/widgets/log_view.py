@@ -1,40 +1,27 @@
-"""A log of any size on screen: opens at its end, reads only what is looked at, follows, and never blocks a key."""
+"""Logs of any size on screen: opens at the end, reads only what is looked at, follows, and never blocks a key."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
-from rich.segment import Segment
-from rich.style import Style
 from textual import events
-from textual.geometry import Region
 from textual.message import Message
 from textual.selection import Selection
-from textual.strip import Strip
-from textual.widget import Widget
 
-from trainwatch.model import text as words
-from trainwatch.widgets import log_search, logtext
-from trainwatch.widgets.log_lines import Anchor, LogLines, Missing, Row, end_anchor, moved, rows_from
-from trainwatch.widgets.log_loader import LogLoader, LogReader
-from trainwatch.widgets.log_rows import RowPainter, overlaid, with_chip
+from trainwatch.widgets.log_lines import Anchor, Document
+from trainwatch.widgets.log_loader import Goal, LogLoader, LogReader
+from trainwatch.widgets.log_moving import LogMover
+from trainwatch.widgets.log_rows import GUTTERS, Fact, Place
+from trainwatch.widgets.page_loader import PageLoader, Sifting
+from trainwatch.widgets.paged_lines import PagedLines
+from trainwatch_launcher.reader.query import Query
 
-POLL = 0.25
-"""Seconds between two looks at the log's size, and so between two repaints, however fast it grows."""
 WHEEL = 3
-SIDEWAYS = 8
+ALL = Sifting()
 
 
-class LogView(Widget, can_focus=True):
-    """The rows of one log between two edges; see `log_lines` for how few bytes that takes."""
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "log-view--match", "log-view--hit", "log-view--phase", "log-view--new", "log-view--muted", "log-view--thumb",
-        "log-view--track",
-    }  # fmt: skip
+class LogView(LogMover):
+    """The rows of one log, or of several as one, between two edges; see `log_lines` for how few bytes that takes."""
 
     @dataclass
     class Changed(Message):
@@ -48,28 +35,32 @@ class LogView(Widget, can_focus=True):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.following = True
-        self.error = ""
-        self.empty_text = "no output yet"
-        self.total_lines: int | None = None
-        """How many lines the log has, as its writer says."""
-        self._loader = LogLoader(self._start, self._run, self._grown, self._failed)
-        self._top = Anchor(0)
-        self._frame: list[Row] = []
-        self._rows = RowPainter(self._part_style, lambda line: self._lines.text(line))
-        self._todo: deque[Callable[[], None]] = deque()
-        self._paused_at: tuple[int | None, int] = (None, 0)
-
+        self.sifting = ALL
     # What is shown
 
-    def open(self, reader: LogReader | None) -> None:
-        """Show another log, from its end."""
+    def open(self, reader: LogReader | None, sifting: Sifting = ALL, keep: bool = False) -> None:
+        """Show another log, or other lines of it, from the end; with `keep` what is looked for stays."""
+        folded = isinstance(self._lines, PagedLines) and self._lines.folded
+        self.sifting = sifting
+        if reader is not None and (len(reader.labels) > 1 or sifting.queries):
+            loader = PageLoader(self._start, self._run, self._grown, self._failed, sifting)
+            self._loader = loader
+        else:
+            self._loader = LogLoader(self._start, self._run, self._grown, self._failed)
         self._loader.open(reader)
-        self.following, self.error, self.total_lines = True, "", None
+        self.following, self.error = True, ""
         self._top, self._frame = Anchor(0), []
-        self._rows.x, self._rows.hit, self._rows.phases = 0, None, frozenset()
+        self.cursor = self.mark = None
+        if not keep:
+            self.total_lines = None
+            self._rows.hit, self._rows.query, self._rows.phases = None, None, frozenset()
+        self._rows.x, self._rows.facts = 0, {}
+        self._rows.labels = reader.labels if reader is not None else ()
+        self._rows.others, self._rows.is_context = self._others, self._is_context
         self._rows.forget()
         self._todo.clear()
+        if folded:
+            self.fold(True)
         self.refresh()
         self._look()
         self._tell()
@@ -80,59 +71,86 @@ class LogView(Widget, can_focus=True):
         return self._loader.reader
 
     @property
+    def progress(self) -> str:
+        """How far lines have been looked for; empty when they are not."""
+        return self._loader.progress
+
+    @property
     def wrapped(self) -> bool:
         """Whether long lines go on in the next row."""
         return self._rows.wrapped
 
     @property
-    def pattern(self) -> log_search.Pattern | None:
+    def states(self) -> bool:
+        """Whether all states of a `\\r` bar are shown."""
+        return self._rows.states
+
+    @property
+    def numbering(self) -> str:
+        """What stands before each line."""
+        return self._rows.gutter
+
+    @property
+    def folded(self) -> bool:
+        """Whether lines that other ranks say too are one."""
+        return isinstance(self._lines, PagedLines) and self._lines.folded
+
+    @property
+    def pattern(self) -> Query | None:
         """What is searched for."""
-        return self._rows.pattern
+        return self._rows.query
 
     @property
-    def hit(self) -> int | None:
-        """The offset of the line that a search has found."""
+    def hit(self) -> Place | None:
+        """The line that a search has found: its log and its offset there."""
         return self._rows.hit
-
-    @property
-    def _lines(self) -> LogLines:
-        return self._loader.lines
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes in the log, as known."""
-        return self._lines.size
 
     @property
     def is_settled(self) -> bool:
         """Whether it shows all that it was asked to show."""
-        return not self._todo and self._loader.is_idle and bool(self._frame) == bool(self._lines.size)
+        return not self._todo and self._loader.is_idle and (bool(self._frame) == bool(self._lines.size)
+                                                            or bool(self.sifting.queries))
 
     @property
-    def position(self) -> float:
-        """How far down the last row on screen is, 0 to 1, by bytes."""
-        if not self._frame or not self._lines.size:
-            return 1.0
-        return min(1.0, (self._frame[-1].line.end + 1) / self._lines.size)
+    def seen(self) -> list[int]:
+        """The lines on screen, each once."""
+        return list(dict.fromkeys(row.line.start for row in self._frame))
 
     @property
-    def top_offset(self) -> int:
-        """The offset of the line at the top."""
-        return self._top.offset
+    def current(self) -> int | None:
+        """The line that one means: where a selection ends, else a hit that is seen, else the first one on screen."""
+        if self.cursor is not None:
+            return self.cursor
+        seen = self.seen
+        return next((start for start in seen if self._lines.place(start) == self.hit), seen[0] if seen else None)
+
+    def cuts_at(self, start: int | None, below: bool = False) -> list[int] | None:
+        """Where one stands in each log: above a line (or below it); None for the end."""
+        if start is None:
+            return None
+        if isinstance(self._lines, PagedLines):
+            cuts = self._lines.cuts_above(start)
+            entry = self._lines.entry(start)
+            cuts[entry.log] = entry.end + 1 if below else entry.start
+            return cuts
+        line = self._lines.line_at(start)
+        return [min(line.end + 1, self._lines.size) if below else start]
 
     @property
-    def new_text(self) -> str:
-        """What came since following stopped; empty when nothing did."""
-        lines, size = self._paused_at
-        if self.following or self._lines.size <= size:
-            return ""
-        if self.total_lines is not None and lines is not None and self.total_lines > lines:
-            count = self.total_lines - lines
-            return f"{count:,} new line{'' if count == 1 else 's'}"
-        return f"{words.size(self._lines.size - size)} new"
+    def lines(self) -> Document:
+        """The lines that are known."""
+        return self._lines
 
-    def learn(self, total_lines: int | None, phases: frozenset[int]) -> None:
-        """How many lines there are, and at which offsets the lines are that began a phase."""
+    def time_of(self, start: int) -> float | None:
+        """When a line was written, where that is known without asking."""
+        return self._lines.entry(start).time if isinstance(self._lines, PagedLines) else None
+
+    def place(self, start: int) -> Place:
+        """Whose line it is, and where it begins."""
+        return self._lines.place(start)
+
+    def learn(self, total_lines: int | None, phases: frozenset[Place]) -> None:
+        """How many lines there are, and which lines began a phase."""
         if phases != self._rows.phases:
             self._rows.phases = phases
             self.refresh()
@@ -140,81 +158,68 @@ class LogView(Widget, can_focus=True):
             self.total_lines = total_lines
             self._refresh_last_row()
 
-    def show_pattern(self, pattern: log_search.Pattern | None, hit: int | None) -> None:
+    def learn_facts(self, facts: dict[int, Fact]) -> None:
+        """Numbers and times of lines, for the gutter."""
+        self._rows.facts = facts
+        self.refresh()
+
+    def show_pattern(self, query: Query | None, hit: Place | None) -> None:
         """Highlight what a search looks for, and go to the line that it has found."""
-        self._rows.pattern, self._rows.hit = pattern, hit
+        self._rows.query, self._rows.hit = query, hit
         self.refresh()
         if hit is not None:
-            self.go_to(hit)
+            self.go(Goal("place", *hit))
 
-    def go_to(self, offset: int) -> None:
-        """Bring the line that holds this byte into view, a third down; stops following."""
-
-        def go() -> None:
-            start = self._lines.start_of(offset)
-            if any(row.line.start == start for row in self._frame):
-                return
-            self._top = self._clamped(moved(self._lines, Anchor(start), -(self.size.height // 3), self._rows.rows_of))
-
-        self._unfollow()
-        self._do(go)
-
-    # Moving
-
-    def scroll_rows(self, by: int) -> None:
-        """Scroll; upwards stops following, down to the end starts it again."""
-
-        def go() -> None:
-            end = end_anchor(self._lines, self.size.height, self._rows.rows_of)
-            self._top = min(moved(self._lines, self._top, by, self._rows.rows_of), end)
-            if by > 0 and self._top == end:
-                self.following = True  # what follows this in _run goes to the end, and the next look for growth on
-                self._tell()
-
-        if by < 0:
-            if not self._room_above():
-                return
-            self._unfollow()
-        elif self.following:
-            return
-        self._do(go)
-
-    def scroll_page(self, direction: int) -> None:
-        """A page down (1) or up (-1)."""
-        self.scroll_rows(direction * max(1, self.size.height - 1))
-
-    def scroll_sideways(self, direction: int) -> None:
-        """Scroll lines that are not wrapped to the right (1) or back (-1)."""
-        longest = max((self._rows.width_of(row.line) for row in self._frame), default=0)
-        x = max(0, min(self._rows.x + direction * SIDEWAYS, longest - self._rows.columns // 2))
-        if not self.wrapped and x != self._rows.x:
-            self._rows.x = x
-            self.refresh()
-            self._tell()
-
-    def go_top(self) -> None:
-        """To the beginning of the log."""
-        if self._room_above():
-            self._unfollow()
-            self._do(lambda: self._set_top(Anchor(0)))
-
-    def follow(self) -> None:
-        """To the end, and stay there as the log grows."""
-        self.following = True
-        self._do(lambda: None)
-        self._look()
-        self._tell()
-
-    def toggle_follow(self) -> None:
-        """Follow, or stay here."""
-        if self.following:
-            self._unfollow()
-        else:
-            self.follow()
+    # How lines are shown
 
     def toggle_wrap(self) -> None:
         """Wrap long lines, or cut them at the edge."""
         self._rows.wrapped, self._rows.x = not self.wrapped, 0
+        self._cut_anew()
+
+    def toggle_states(self) -> None:
+        """All states of a `\\r` bar, or the last one."""
+        self._rows.states = not self._rows.states
+        self._cut_anew()
+
+    def next_gutter(self) -> None:
+        """Nothing, numbers or times before each line."""
+        at = GUTTERS.index(self._rows.gutter)
+        self._rows.gutter = GUTTERS[(at + 1) % len(GUTTERS)]
+        self._cut_anew()
+
+    def fold(self, folded: bool) -> None:
+        """Show lines that several ranks say once, or each."""
+        if isinstance(self._lines, PagedLines):
+            self._lines.fold(folded)
+            self._cut_anew()
+
+    def begin_selection(self) -> None:
+        """Select lines by keys, from the line that one means on."""
+        start = self.current
+        if start is not None:
+            if self.hit is None and self.following:
+                start = self.seen[-1]
+            self._unfollow()
+            self.cursor = self.mark = start
+            self.refresh()
+            self._tell()
+
+    def end_selection(self) -> bool:
+        """Select nothing any more; False when nothing was."""
+        was = self.cursor is not None
+        self.cursor = self.mark = None
+        self.refresh()
+        self._tell()
+        return was
+
+    def _others(self, start: int) -> int:
+        return self._lines.others(start) if isinstance(self._lines, PagedLines) else 0
+
+    def _is_context(self, start: int) -> bool:
+        return isinstance(self._lines, PagedLines) and not self._lines.entry(start).hit
+
+    def _cut_anew(self) -> None:
         self._top = Anchor(self._top.offset)
         self._rows.forget()
         self._frame = []
@@ -222,161 +227,9 @@ class LogView(Widget, can_focus=True):
         self.refresh()
         self._tell()
 
-    def _room_above(self) -> bool:
-        return bool(self._frame) and self._top != Anchor(0)
-
-    def _unfollow(self) -> None:
-        if self.following:
-            self.following = False
-            self._paused_at = (self.total_lines, self._lines.size)
-            self._tell()
-
-    def _set_top(self, top: Anchor) -> None:
-        self._top = top
-
-    def _clamped(self, top: Anchor) -> Anchor:
-        return min(top, end_anchor(self._lines, self.size.height, self._rows.rows_of))
-
-    # Work that may have to wait for bytes
-
-    def _do(self, work: Callable[[], None]) -> None:
-        if len(self._todo) < 100:  # keys held down while a slow source loads
-            self._todo.append(work)
-        self._run()
-
-    def _run(self) -> None:
-        """Do what is to be done; where bytes are missing, load them and come back."""
-        if not self.is_mounted or self.size.height == 0:
-            return
-        try:
-            while self._todo:
-                self._todo[0]()
-                self._todo.popleft()
-            if self.following:
-                self._top = end_anchor(self._lines, self.size.height, self._rows.rows_of)
-            frame = rows_from(self._lines, self._top, self.size.height, self._rows.rows_of)
-            for row in frame:
-                self._rows.ready(row.line)
-        except Missing as missing:
-            self._loader.load(missing.index)
-            return
-        self._show(frame)
-
-    def _show(self, frame: list[Row]) -> None:
-        old, self._frame = self._frame, frame
-        for y in range(self.size.height):
-            if (old[y] if y < len(old) else None) != (frame[y] if y < len(frame) else None):
-                self.refresh(Region(0, y, self.size.width, 1))
-        if old != frame:
-            self.refresh(Region(self.size.width - 1, 0, 1, self.size.height))
-            self._tell()
-
-    # Growth
-
-    def on_mount(self) -> None:
-        """Begin to look for growth."""
-        self.set_interval(POLL, self._tick)
-
-    def on_show(self) -> None:
-        """Visible again: catch up at once."""
-        self._look()
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        self.run_worker(work, group="log", exit_on_error=False)
-
-    def _tick(self) -> None:
-        if self._is_seen:
-            self._loader.tick()
-
-    def _look(self) -> None:
-        if self._is_seen:
-            self._loader.look()
-
-    @property
-    def _is_seen(self) -> bool:
-        return self.is_attached and self.app.screen is self.screen
-
-    def _grown(self, shorter: bool) -> None:
-        if shorter:  # another file under the same name
-            self._rows.forget()
-            self._todo.clear()
-            self._frame, self._top, self.following = [], Anchor(0), True
-            self.refresh()
-        if (self.following and self.text_selection is None) or len(self._frame) < self.size.height:
-            self._run()
-        self._refresh_last_row()
-        self._tell()
-
-    def _refresh_last_row(self) -> None:
-        """Where the mark of new lines is."""
-        if not self.following:
-            self.refresh(Region(0, self.size.height - 1, self.size.width, 1))
-
-    def _failed(self, said: str) -> None:
-        self.error = said
-        if said:
-            self._todo.clear()
-        self.refresh()
-        self._tell()
-
     def _tell(self) -> None:
         if self.is_attached:
             self.post_message(self.Changed(self))
-
-    # Drawing
-
-    def on_resize(self) -> None:
-        """The rows that a line takes depend on the width."""
-        self._rows.columns = max(1, self.size.width - 2)  # a mark at the left, the scroll bar at the right
-        if self.wrapped:
-            self._rows.forget()
-            self._top = Anchor(self._top.offset)
-        self._frame = []
-        self._do(lambda: None if self.following else self._set_top(self._clamped(self._top)))
-
-    def _part_style(self, component: str) -> Style:
-        return self.get_component_rich_style(component, partial=True)
-
-    def render_line(self, y: int) -> Strip:
-        """One row of the log, between the mark of a hit and the scroll bar."""
-        base = self.rich_style
-        if y >= len(self._frame):
-            return self._blank(y)
-        row = self._frame[y]
-        strip = self._rows.draw(row, base)
-        selection = self.text_selection
-        if selection is not None and (span := selection.get_span(y)) is not None:
-            strip = overlaid(strip, *span, self.screen.get_component_rich_style("screen--selection"))
-        strip = strip.apply_offsets(0, y)
-        if y == self.size.height - 1 and (new := self.new_text):
-            strip = with_chip(strip, f" ↓ {new} ", self.get_component_rich_style("log-view--new"))
-        mark = Segment("▌" if row.line.start == self.hit else " ", base + self._part_style("log-view--thumb"))
-        return Strip([mark, *strip, self._scroll_mark(y, base)])
-
-    def _blank(self, y: int) -> Strip:
-        base = self.rich_style
-        message = self.error or ("" if self._lines.size else self.empty_text)
-        if not message or y != self.size.height // 2 or self._frame:
-            return Strip.blank(self.size.width, base)
-        muted = base + self._part_style("log-view--muted")
-        return Strip([Segment(logtext.clean(message).center(self.size.width), muted)]).crop(0, self.size.width)
-
-    def _scroll_mark(self, y: int, base: Style) -> Segment:
-        """One cell of the scroll bar, which counts bytes, not lines: lines are not known."""
-        size, height = self._lines.size, self.size.height
-        if not self._frame or (self.following and not self._room_above()):
-            return Segment(" ", base)
-        first = int(self._frame[0].line.start / max(1, size) * height)
-        last = max(first, min(height - 1, int(self.position * height - 0.001)))
-        first = min(first, height - 1)
-        thumb = first <= y <= last
-        style = self._part_style("log-view--thumb" if thumb else "log-view--track")
-        return Segment("┃" if thumb else "│", base + style)
-
-    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """The selected text, as lines, without what the screen adds."""
-        texts = [self._rows.draw(row, Style.null()).text.rstrip() for row in self._frame]
-        return selection.extract("\n".join(texts)), "\n"
 
     def selection_updated(self, selection: Selection | None) -> None:
         """Show what is selected; once nothing is, go on."""
@@ -402,20 +255,8 @@ class LogView(Widget, can_focus=True):
         if offset is None:
             return
         if offset.x >= self.size.width - 1:
-            self.go_share(offset.y / max(1, self.size.height - 1))
+            self.go(Goal("share", value=offset.y / max(1, self.size.height - 1)))
             return
         on_mark = offset.y == self.size.height - 1 and offset.x >= self.size.width - len(self.new_text) - 6
         if on_mark and self.new_text:
             self.follow()
-
-    def go_share(self, share: float) -> None:
-        """To a place in the log by its share of the bytes, 0 to 1."""
-        if share >= 1:
-            self.follow()
-            return
-
-        def go() -> None:
-            self._top = self._clamped(Anchor(self._lines.start_of(int(self._lines.size * share))))
-
-        self._unfollow()
-        self._do(go)

@@ -66,9 +66,12 @@ _SWITCHES: dict[int, dict[str, bool]] = {
 }
 
 
-def parse(data: bytes) -> Pieces:
-    """One line of a log, without its line feed, as text and styles. Any bytes are welcome."""
-    text = last_state(data).decode("utf-8", "replace")
+def parse(data: bytes, states: bool = False) -> Pieces:
+    """One line of a log, without its line feed, as text and styles. Any bytes are welcome.
+
+    With `states` all states of a `\\r` bar are shown, else what a terminal would show in the end.
+    """
+    text = (data.rstrip(b"\r") if states else last_state(data)).decode("utf-8", "replace")
     pieces: Pieces = []
     state = _PLAIN
     column = position = 0
@@ -108,8 +111,11 @@ def strip_of(pieces: Pieces) -> Strip:
     return Strip([Segment(text, style) for text, style in pieces])
 
 
-def highlight(pieces: Pieces, spans: list[tuple[int, int]], style: Style) -> Pieces:
-    """The pieces with `style` laid over ranges of characters; `spans` are in order and do not overlap."""
+def highlight(pieces: Pieces, spans: list[tuple[int, int]], style: Style, under: bool = False) -> Pieces:
+    """The pieces with `style` laid over ranges of characters; `spans` are in order and do not overlap.
+
+    `under`: a style that a piece has itself counts more.
+    """
     marked: Pieces = []
     position = 0
     for text, base in pieces:
@@ -121,7 +127,7 @@ def highlight(pieces: Pieces, spans: list[tuple[int, int]], style: Style) -> Pie
                 continue
             if at < first:
                 marked.append((text[at - position:first - position], base))
-            marked.append((text[first - position:last - position], base + style))
+            marked.append((text[first - position:last - position], style + base if under else base + style))
             at = last
         if at < end:
             marked.append((text[at - position:], base))

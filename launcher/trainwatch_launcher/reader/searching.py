@@ -1,0 +1,85 @@
+"""How often and where something is in logs of any size: counted block by block, from where one is outwards."""
+from __future__ import annotations
+
+from array import array
+
+from trainwatch_launcher.reader.pages import blocks, passing
+from trainwatch_launcher.reader.sieve import HERE, count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Iterator, Sequence
+
+    from trainwatch_launcher.reader.query import Query
+    from trainwatch_launcher.reader.sieve import Tools
+    from trainwatch_launcher.reader.timeline import TimedLog
+
+FIRST = 1 << 20
+"""Bytes in the first block: what is near is told soon."""
+LARGEST = 64 << 20
+MOST = 200_000
+"""So many hits are told one by one; of further ones only how many a block has."""
+
+
+class Found:
+    """What a block holds: log's number, offsets from and to, how many lines match, and where they begin.
+
+    `starts` is None when there are too many to tell.
+    """
+
+    def __init__(self, log: int, low: int, high: int, count: int, starts: array[int] | None) -> None:
+        self.log, self.low, self.high, self.count, self.starts = log, low, high, count, starts
+
+
+def search(
+    logs: Sequence[TimedLog], froms: Sequence[int], ends: Sequence[int], at: Sequence[int],
+    queries: Sequence[Query], down: bool,
+    cancelled: Callable[[], bool], tools: Tools = HERE,
+) -> Iterator[Found]:
+    """Look through all logs, each between its `froms` and its `ends`: first from `at` on, then the rest, in blocks.
+
+    Raises QueryError, Cancelled and OSError.
+    """
+    told = 0
+    for number, low, high in _order(logs, froms, ends, at, down):
+        pieces = blocks(logs[number], number, low, high)
+        if told > MOST and len(queries) == 1:
+            yield Found(number, low, high, count(queries[0], pieces, cancelled, tools), None)
+            continue
+        passed = passing(queries, pieces, lambda which, start: logs[which].line(start), cancelled, tools)
+        starts = array("Q", passed.get(number, ()))
+        told += len(starts)
+        yield Found(number, low, high, len(starts), starts if told <= MOST else None)
+
+
+def _order(
+    logs: Sequence[TimedLog], froms: Sequence[int], ends: Sequence[int], at: Sequence[int], down: bool
+) -> Iterator[tuple[int, int, int]]:
+    """(log, from, to) of all blocks: of each log the part that way first, all of these before the other parts."""
+    middles = [
+        log.line_start(place) if low < place < high else max(low, min(place, high))
+        for log, low, high, place in zip(logs, froms, ends, at)
+    ]  # fmt: skip
+    numbers = range(len(logs))
+    legs = list(zip(numbers, middles, ends)), list(zip(numbers, froms, middles))
+    for leg in legs if down else legs[::-1]:
+        for number, low, high in leg:
+            yield from _blocks(logs[number], number, low, high, down)
+
+
+def _blocks(log: TimedLog, number: int, low: int, high: int, down: bool) -> Iterator[tuple[int, int, int]]:
+    step = FIRST
+    while low < high:
+        if high - low <= step * 2:
+            yield number, low, high
+            return
+        if down:
+            edge = log.first_start(low + step, high)
+            yield number, low, edge
+            low = edge
+        else:
+            edge = log.line_start(high - step)
+            edge = low if edge <= low else edge
+            yield number, edge, high
+            high = edge
+        step = min(step * 4, LARGEST)
