@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from trainwatch.model import clock, text
 from trainwatch.model.cause import Cause, find_cause
@@ -139,6 +140,7 @@ def _party(
     )  # fmt: skip
 
 
+@lru_cache(maxsize=256)  # thousands of ranks end alike, and this is asked every second
 def _by_exit(code: int, signal: int | None, reason: str) -> Diagnosis:
     """What an exit says of which its launcher has said no more."""
     name, words = end_of(code, signal)
