@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
 import signal
@@ -23,19 +24,23 @@ def _possible() -> bool:
 needs_netns = pytest.mark.skipif(not _possible(), reason="needs root, iproute2 and network namespaces")
 
 
+NUMBERS = itertools.count()
+
+
 class Network:
     """`address` is reached through the cable; what is started with `inside` before it lives behind it."""
 
     def __init__(self) -> None:
-        self.name = f"tw-{os.getpid()}"
+        number = os.getpid() * 4 + next(NUMBERS) % 4  # what was taken down is there for a moment longer
+        self.name = f"tw-{number}"
         # 198.18.0.0/15 is for tests of networks (RFC 2544): nobody's address
-        block = os.getpid() % (1 << 14)
+        block = number % (1 << 14)
         base = f"198.18.{block >> 6 & 255}.{(block & 63) * 4}".rpartition(".")
         self._ours, self.address = (f"{base[0]}.{int(base[2]) + end}" for end in (1, 2))
         self.inside = ["ip", "netns", "exec", self.name]
 
     def start(self) -> Network:
-        ours, theirs = f"tw{os.getpid()}a", "tw0"
+        ours, theirs = self.name, "tw0"
         ip("netns", "add", self.name)
         ip("link", "add", ours, "type", "veth", "peer", "name", theirs, "netns", self.name)
         ip("address", "add", f"{self._ours}/30", "dev", ours)
@@ -56,6 +61,8 @@ class Network:
     def close(self) -> None:
         with contextlib.suppress(subprocess.CalledProcessError):
             wait_until(self._deserted, 10, "the end of what ran there")
+            ip("link", "delete", self.name)
+        with contextlib.suppress(subprocess.CalledProcessError):
             ip("netns", "delete", self.name)
 
     def _deserted(self) -> bool:

@@ -94,11 +94,12 @@ async def test_a_cable_that_is_pulled_mid_stream_loses_nothing_and_repeats_nothi
     async with following(source) as follower, going_on(writer.write(), reader.follow()):
         await follower.until(lambda _: source.link.state == CONNECTED and len(reader.read) > PART)
         cable.unplug()
-        before = writer.written
-        states = []
-        for state in (LAGGING, LOST, RECONNECTING):
-            await follower.until(lambda f, state=state: any(links[0].state == state for links in f.links))
-            states.append(state)
+        before, told = writer.written, len(follower.links)
+        await follower.until(lambda f: any(links[0].state == RECONNECTING for links in f.links[told:]))
+        order = [state for state in (LAGGING, LOST, RECONNECTING) if state in follower.states()]
+        first = [next(at for at, links in enumerate(follower.links) if links[0].state == state) for state in order]
+        assert len(first) == 3
+        assert first == sorted(first)
         # further tries time out too, as nobody answers them
         await follower.until(lambda _: source.link.failures >= 2 and source.link.reason == "no answer in time")
         assert writer.written > before
@@ -106,8 +107,6 @@ async def test_a_cable_that_is_pulled_mid_stream_loses_nothing_and_repeats_nothi
         await follower.until(lambda _: source.link.state == CONNECTED)
         again = writer.written
         await follower.until(lambda f: (numbers(f) or [0])[-1] > again and reader.read.count(b"\n") > again)
-        seen = [state for at, state in enumerate(follower.states()) if at < 4]
-        assert seen == [CONNECTED, LAGGING, LOST, RECONNECTING]
         assert reader.failures > 0
     assert numbers(follower) == list(range(200, numbers(follower)[-1] + 1, 200))
     assert bytes(reader.read) == writer.rank.log.read_bytes()[: len(reader.read)]
@@ -127,6 +126,6 @@ async def test_a_cable_that_is_pulled_for_a_moment_only_lags(cable, sshd, monkey
         await follower.until(lambda _: source.link.state == CONNECTED)
         again = writer.written
         await follower.until(lambda f: (numbers(f) or [0])[-1] > again and reader.read.count(b"\n") > again)
-        assert follower.states() == [CONNECTED, LAGGING, CONNECTED]
+        assert {LOST, RECONNECTING}.isdisjoint(follower.states())
     assert numbers(follower) == list(range(200, numbers(follower)[-1] + 1, 200))
     assert bytes(reader.read) == writer.rank.log.read_bytes()[: len(reader.read)]

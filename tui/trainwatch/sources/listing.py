@@ -79,6 +79,9 @@ async def output_of(argv: Sequence[str]) -> str:
     except asyncio.TimeoutError:
         await channel.close()
         raise SourceError(f"{argv[0]} does not answer (waited {PATIENCE:.0f} s)") from None
+    except asyncio.CancelledError:  # the viewer is left while it looks for newcomers
+        await channel.close()
+        raise
     if ended.code:
         raise SourceError(f"{argv[0]}: {ended.stderr or f'exit code {ended.code}'}")
     return data.decode("utf-8", "replace")
