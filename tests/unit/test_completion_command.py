@@ -35,7 +35,7 @@ def words(*typed):
 
 
 @pytest.mark.parametrize(("typed", "kind", "expected"), [
-    (["h"], DIRECTORIES, ["hold"]),
+    (["ho"], DIRECTORIES, ["hold"]),
     (["pro"], DIRECTORIES, ["prod"]),
     (["--no"], NO_FILES, ["--no-keep-hold"]),
     (["status", ""], DIRECTORIES, ["prod", "lab"]),

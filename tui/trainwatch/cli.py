@@ -33,6 +33,7 @@ commands, each with its own --help:
   trainwatch harden FILE                         the same script, written so that it does not
   trainwatch pack                                the launcher as one file, for workers without an installation
   trainwatch completion bash|zsh|fish            what makes your shell complete commands, options and names
+  trainwatch man [COMMAND]                       the manual page of a command, or of the launcher (man launch)
   trainwatch demo                                a real training on this machine that fails, to try all this on
 
 examples:
@@ -55,6 +56,7 @@ COMMANDS = {
     "demo": "trainwatch.demo.command",
     "simulate": "trainwatch.simulation.command",
     "completion": "trainwatch.commands.completion",
+    "man": "trainwatch.commands.man",
 }
 """Each command's module has `main(argv)`, and `parser()` for those who want to know its options."""
 NO_KEEP_HOLD = "do not extend a rank's hold while a shell is open beside it"

@@ -21,7 +21,10 @@ WORDS = "--words"
 NO_FILES = "none"
 FILES = "files"
 DIRECTORIES = "directories"
-PLACES = {"DIR": DIRECTORIES, "DIRECTORY": DIRECTORIES, "FILE": FILES, "LOG": FILES, "SCRIPT": FILES, "PATH": FILES}
+PLACES = {
+    "DIR": DIRECTORIES, "DIRECTORY": DIRECTORIES, "FILE": FILES, "OUT": FILES, "LOG": FILES, "SCRIPT": FILES,
+    "PATH": FILES,
+}  # fmt: skip
 """What a word that is called like this may be."""
 
 BASH = """\

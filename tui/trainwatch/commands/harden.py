@@ -36,7 +36,7 @@ examples:
 
 def main(argv: list[str]) -> int:
     """Run the command; returns its exit code."""
-    options = _parser().parse_args(argv)
+    options = parser().parse_args(argv)
     if (options.file is None) == (options.command is None):
         return _failed("name one FILE, - for standard input, or --command")
     try:
@@ -117,14 +117,15 @@ def _failed(why: str) -> int:
     return 2
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """The command's options."""
+    made = argparse.ArgumentParser(
         prog="trainwatch harden", description=DESCRIPTION, epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    parser.add_argument("file", metavar="FILE", nargs="?", help="the script; - for standard input")
-    parser.add_argument("--command", metavar="STRING", help="a command line, as it would be given to `bash -c`")
-    parser.add_argument("-o", "--output", metavar="OUT", help="write it there, and a prepare script beside it")
-    parser.add_argument("--diff", action="store_true", help="print a diff instead of the script")
-    parser.add_argument("--bash-only", action="store_true", help="use bash alone instead of trainwatch-launch")
-    return parser
+    made.add_argument("file", metavar="FILE", nargs="?", help="the script; - for standard input")
+    made.add_argument("--command", metavar="STRING", help="a command line, as it would be given to `bash -c`")
+    made.add_argument("-o", "--output", metavar="OUT", help="write it there, and a prepare script beside it")
+    made.add_argument("--diff", action="store_true", help="print a diff instead of the script")
+    made.add_argument("--bash-only", action="store_true", help="use bash alone instead of trainwatch-launch")
+    return made
