@@ -17,7 +17,6 @@ from trainwatch.link import Link
 from trainwatch.sources.asking import answers
 from trainwatch.sources.base import LogFile, Part, ShellPlan, SourceError
 from trainwatch.widgets.log_pane import LogPane
-from trainwatch.widgets.log_pane import LogPane
 from trainwatch.widgets.log_view import LogView
 from trainwatch_launcher.reader import metrics
 from trainwatch_launcher.reader.attempt import log_path
