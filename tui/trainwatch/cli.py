@@ -24,6 +24,7 @@ Without one the runs under $TRAINWATCH_ROOT, else ./runs, are offered. A run els
 commands, each with its own --help:
   trainwatch status TARGET [--json]              one look, for scripts; exit code 1 when a rank failed
   trainwatch why TARGET|LOG...                   which rank failed first, why, and what to do about it
+  trainwatch logs TARGET [--rank N] [-f]         logs for pipes: filtered, merged, followed
   trainwatch hold TARGET --rank N --release      end or extend (--extend 2h) the hold of a failed worker
   trainwatch shell TARGET --rank N               a shell in the rank's directory and environment
   trainwatch report TARGET                       a run as one page of HTML, for a ticket
@@ -44,6 +45,7 @@ exit codes: 0 when you quit, 2 when TARGET is no run that can be read.
 """
 COMMANDS = {
     "status": "trainwatch.commands.status",
+    "logs": "trainwatch.commands.logs",
     "hold": "trainwatch.commands.hold",
     "shell": "trainwatch.commands.shell",
     "inspect": "trainwatch.commands.inspect",

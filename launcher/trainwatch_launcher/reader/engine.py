@@ -85,8 +85,10 @@ class Engine:
 
 
 def _ends(logs: list[TimedLog], asked: Facts, stop: Stop) -> Answer:
-    """`ends`: bytes in each log now."""
-    yield {"ends": [log.size() for log in logs]}, b""
+    """`ends`: bytes in each log now. When `whole` is asked for also where its last whole line ends."""
+    ends = [log.size() for log in logs]
+    whole = {"whole": [log.line_start(end) for log, end in zip(logs, ends)]} if asked.get("whole") else {}
+    yield {"ends": ends, **whole}, b""
 
 
 def _cuts(logs: list[TimedLog], asked: Facts, stop: Stop) -> Answer:

@@ -6,7 +6,7 @@ import atexit
 import getpass
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any, TypeVar
 
 from trainwatch.link import LOST, Link
@@ -14,7 +14,7 @@ from trainwatch.model.skew import OurClock
 from trainwatch.model.state import EMPTY, Run, apply
 from trainwatch.opening import open_source
 from trainwatch.sources.agent_source import AgentSource
-from trainwatch.sources.base import ShellPlan, SourceError
+from trainwatch.sources.base import Part, ShellPlan, SourceError
 from trainwatch.sources.merged import MergedSource
 from trainwatch.targets import Named
 from trainwatch_launcher.reader.changes import AttemptKey, Unreadable
@@ -68,6 +68,24 @@ class RemoteRun:
     def read_log(self, key: AttemptKey, offset: int, length: int) -> bytes:
         """Bytes of an attempt's output.log; fewer at its end. Raises SourceError."""
         return self._do(lambda: self._source.read_log(key, offset, length))
+
+    def ask_logs(
+        self, operation: str, keys: Sequence[AttemptKey], shifts: Sequence[float], **facts: Any
+    ) -> Iterator[Part]:
+        """Ask something of logs where they lie; see `trainwatch_launcher.reader.engine`. Raises SourceError."""
+        parts: Any = self._source.ask_logs(operation, keys, shifts, **facts)
+
+        async def next_part() -> Part | None:
+            return await anext(parts, None)
+
+        async def leave() -> None:
+            await parts.aclose()
+
+        try:
+            while (part := self._do(next_part)) is not None:
+                yield part
+        finally:
+            self._do(leave)
 
     def read_metrics(self, key: AttemptKey, most: int) -> Sequence[Metrics]:
         """The newest lines of an attempt's history, `most` bytes of them at most, by time. Raises SourceError."""

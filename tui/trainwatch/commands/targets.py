@@ -3,19 +3,20 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trainwatch.config import load
 from trainwatch.model.state import EMPTY, Run, apply
 from trainwatch.sources import shells
-from trainwatch.sources.base import ShellPlan, SourceError
+from trainwatch.sources.base import Part, ShellPlan, SourceError
 from trainwatch.targets import Directory, Named, parse
 from trainwatch_launcher.reader import log, metrics
 from trainwatch_launcher.reader.attempt import log_path
 from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.reader.directory import Reader
+from trainwatch_launcher.reader.engine import Engine, EngineError, LogName
 from trainwatch_launcher.reader.requests import RequestError, withdraw_request, write_request
 from trainwatch_launcher.reader.runs import SHARING, Target, TargetError, find_runs, locate
 from trainwatch_launcher.rundir import paths
@@ -84,6 +85,7 @@ class Followed:
     def __init__(self, target: str, hosts_file: str | None = None) -> None:
         self._remote: RemoteRun | None = None
         self._reader: Reader | None = None
+        self._engine = Engine()
         self.run: Run = EMPTY
         where = named(target, hosts_file)
         if is_remote(where):
@@ -142,6 +144,20 @@ class Followed:
             return log.read(path, offset, length)
         except OSError as error:
             raise SourceError(f"cannot read {path}: {error.strerror or error}") from None
+
+    def ask_logs(
+        self, operation: str, keys: Sequence[AttemptKey], shifts: Sequence[float], **facts: Any
+    ) -> Iterator[Part]:
+        """Ask something of logs where they lie; see `trainwatch_launcher.reader.engine`. Raises SourceError."""
+        if self._remote is not None:
+            yield from self._remote.ask_logs(operation, keys, shifts, **facts)
+            return
+        attempts = self.run.attempts
+        names = [LogName(attempts[key].directory, True, shift) for key, shift in zip(keys, shifts, strict=True)]
+        try:
+            yield from self._engine.ask(operation, names, facts, lambda: False)
+        except EngineError as error:
+            raise SourceError(str(error)) from None
 
     def read_metrics(self, key: AttemptKey, most: int) -> Sequence[Metrics]:
         """The newest lines of an attempt's history, `most` bytes of them at most, by time. Raises SourceError."""

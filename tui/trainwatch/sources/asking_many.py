@@ -72,7 +72,7 @@ class _Many:
 
     async def ends(self, facts: Facts) -> AsyncIterator[Part]:
         found = await self._of_each("ends", [facts] * len(self._shares))
-        yield {"ends": self._spread(found, "ends")}, b""
+        yield {name: self._spread(found, name) for name in ("ends", "whole") if name in found[0]}, b""
 
     async def span(self, facts: Facts) -> AsyncIterator[Part]:
         first, last = await self._span()
