@@ -6,7 +6,7 @@ from textual import events, on
 from textual.app import ComposeResult
 
 from trainwatch import actions
-from trainwatch.model import findings, holding, query
+from trainwatch.model import findings, holding, order, query
 from trainwatch.model.bill import GpuHours, gpu_hours
 from trainwatch.model.board import CALM, Board
 from trainwatch.model.failure import Failure
@@ -103,7 +103,7 @@ class Overview(LogKeeper):
             shown = query.filter_rows(rows, self.filter)
         except query.QueryError as error:
             shown, wrong = rows, str(error)
-        self.table.show(query.sort_rows(shown, self.sort, self.reversed), self.sort, self.reversed)
+        self.table.show(order.sort_rows(shown, self.sort, self.reversed), self.sort, self.reversed)
         count = f"{len(shown)} of {len(rows)} · esc shows all" if self.filter else ""
         self.query_one(FilterBar).say(wrong or count, error=bool(wrong))
         self._show_empty(bool(shown))
