@@ -165,9 +165,11 @@ class Case:
         """What a log ends with, when that is nothing but trouble: retries that never succeeded, an error."""
         text = self.text
         last = next((index for index in range(len(text) - 1, -1, -1) if text.lines[index].strip()), -1)
-        return [
-            one for one in self.stated if one.soft and not one.echo and one.line >= last - 1 and not self._got_over(one)
-        ]
+        trying = [one for one in self.stated if one.soft and not one.echo and not self._got_over(one)]
+        ended = [one for one in trying if one.line >= last - 1]
+        again = [one for one in trying if one.line >= last - 8]
+        alone = len(again) < 2 and ended and ended[-1].kind.name == "network"
+        return [] if alone else ended  # one try that failed is none
 
 
 def _mark_echoes(stated: list[Statement]) -> None:

@@ -159,7 +159,7 @@ def of_lines(text: Text, taken: set[int]) -> list[Statement]:
     for kind in table.KINDS:
         for softly, patterns in ((False, kind.prints), (True, kind.softly)):
             for pattern in patterns:
-                for index in text.holding(pattern.literal):
+                for index in sorted({index for literal in pattern.literals for index in text.holding(literal)}):
                     if index in taken or index in best:
                         continue
                     made = _of_line(text, index, kind, pattern, softly)

@@ -82,7 +82,7 @@ def find_cause(given: Sequence[Party]) -> Cause | None:
         if waited is not None:
             return waited
     if best.rank is None:
-        best = _owner(best, ranks)
+        best = _owner(best, ranks or inside(parties))
     elif kind(best.kind).role == STOP:
         best = next((party for party in failed if party.rank is None and party.kind == best.kind), best)
     return _of_party(parties, best)
@@ -167,7 +167,7 @@ def _of_party(parties: list[Party], best: Party) -> Cause:
     if rank is not None or (job and (kind(best.kind).role == STOP or best.rank is None)):
         collateral = _collateral(parties, rank, same)
     if not ranks:
-        rank, collateral = found.rank, found.collateral_ranks
+        rank, collateral = found.rank, _told_collateral(parties, found.rank)
     other = _runner_up(parties, best, same)
     confidence = found.confidence
     if other is not None and rank is not None:
@@ -226,6 +226,12 @@ def _exit_code(best: Party) -> int | None:
     found = best.diagnosis
     inner = next((one.exit_code for one in found.inner if one.rank == found.rank), None)
     return next((code for code in (inner, best.exit_code, found.exit_code) if code is not None), None)
+
+
+def _told_collateral(parties: list[Party], rank: int | None) -> tuple[int, ...]:
+    """Who died of it, as consoles of all ranks tell."""
+    told = {one for party in parties if party.diagnosis.rank == rank for one in party.diagnosis.collateral_ranks}
+    return tuple(sorted(told - {rank}))
 
 
 def _alone(parties: list[Party], best: Party) -> bool:

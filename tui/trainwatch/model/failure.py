@@ -118,24 +118,23 @@ def _party(
     states: Mapping[AttemptKey, str] | None,
 ) -> Party:
     status, key = attempt.status, attempt.key
-    base = Party(Diagnosis(), key.rank, run.label(key), key=key, ended=False)
+    label = run.label(key)
     if status is None:
-        return base
-    base = replace(base, step=status.step)
+        return Party(NOTHING, key.rank, label, key=key, ended=False)
     state = _state(attempt, now, states)
     if status.exit_code:
         moment = status.exited if status.exited is not None else status.time
         found = attempt.diagnosis or read.get(key) or _by_exit(status.exit_code, status.exit_signal, status.reason)
     elif state == LOST:
-        moment = status.time
-        found = read.get(key) or _lost()
+        moment, found = status.time, read.get(key) or LOST_ONE
     elif state == STALLED:
         moment = status.stalled_since if status.stalled_since is not None else status.time
-        return replace(base, diagnosis=_stalled(), time=clock.server_time(status, moment))
+        time = clock.server_time(status, moment)
+        return Party(STALLED_ONE, key.rank, label, time=time, key=key, ended=False, step=status.step)
     else:
-        return replace(base, ended=status.exit_code is not None and status.exit_code != 0)
-    return replace(
-        base, diagnosis=found, time=clock.server_time(status, moment), ended=True, failed=True,
+        return Party(NOTHING, key.rank, label, key=key, ended=False, step=status.step)
+    return Party(
+        found, key.rank, label, time=clock.server_time(status, moment), key=key, failed=True, step=status.step,
         exit_code=status.exit_code,
     )  # fmt: skip
 
@@ -153,12 +152,11 @@ def _by_exit(code: int, signal: int | None, reason: str) -> Diagnosis:
     )  # fmt: skip
 
 
-def _lost() -> Diagnosis:
-    row = kind("killed")
-    words = "its launcher gives no sign of life: the host or the container is gone"
-    return Diagnosis(kind=row.name, family=row.family, summary=words, confidence=0.4, hint=row.hint)
+def _of_kind(name: str, summary: str, confidence: float) -> Diagnosis:
+    row = kind(name)
+    return Diagnosis(kind=row.name, family=row.family, summary=summary, confidence=confidence, hint=row.hint)
 
 
-def _stalled() -> Diagnosis:
-    row = kind("hang")
-    return Diagnosis(kind=row.name, family=row.family, summary="no progress", confidence=0.5, hint=row.hint)
+NOTHING = Diagnosis()
+LOST_ONE = _of_kind("killed", "its launcher gives no sign of life: the host or the container is gone", 0.4)
+STALLED_ONE = _of_kind("hang", "no progress", 0.5)

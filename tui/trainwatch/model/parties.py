@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from trainwatch_launcher.diagnosis.answer import NONE, Collective, Diagnosis, Evidence, Inner
 from trainwatch_launcher.diagnosis.levels import OWN, SILENT, STOPS, level_of
@@ -50,7 +51,7 @@ class Party:
         """Where it stood among the collectives."""
         return self.diagnosis.collective
 
-    @property
+    @cached_property
     def level(self) -> float:
         """Who comes first when several parties tell of a failure: a lower level is nearer to the cause."""
         level = level_of(self.diagnosis, self.exit_code, self.victim)

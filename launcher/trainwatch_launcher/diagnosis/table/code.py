@@ -18,7 +18,7 @@ DEPENDENCY = Kind(
         ("undefined symbol", ""),
         ("cannot open shared object file", ""),
         ("cxxabi_", r"version [`']?cxxabi_[\d.]+"),
-        ("versionconflict", r"pkg_resources\.\S{0,40}(?:versionconflict|distributionnotfound)"),
+        ("versionconflict|distributionnotfound", r"pkg_resources\.\S{0,40}(?:versionconflict|distributionnotfound)"),
         ("normal functioning of this module", ""),
         ("packagenotfounderror", ""),
         ("compiled using numpy", r"compiled using numpy 1"),
@@ -26,22 +26,25 @@ DEPENDENCY = Kind(
         ("numpy.core.multiarray failed", ""),
         ("no matching distribution found", ""),
         ("could not find a version that satisfies", ""),
-        ("cuda_home environment variable", r"cuda_home environment variable is not set|cuda_home does not exist"),
+        ("cuda_home environment variable|cuda_home does not exist",
+         r"cuda_home environment variable is not set|cuda_home does not exist"),
         ("ninja is required", ""),
         ("error building extension", ""),
-        ("cudamismatch", r"cudamismatchexception|installed cuda version .{0,40}does not match"),
+        ("cudamismatch|installed cuda version", r"cudamismatchexception|installed cuda version .{0,40}does not match"),
         ("different cuda", r"compiled with different cuda"),
         ("torchvision::nms", ""),
         ("failed to find c compiler", ""),
-        ("incompatible architecture", r"wrong elf class|incompatible architecture|invalid elf header"),
+        ("incompatible architecture|invalid elf header|wrong elf class",
+         r"wrong elf class|incompatible architecture|invalid elf header"),
         ("requires the", r"requires the \S{1,60} library but it was not found"),
-        ("python interpreter", r"fatal python error: init_|no module named 'encodings'"),
+        ("no module named 'encodings'|fatal python error: init_",
+         r"fatal python error: init_|no module named 'encodings'"),
     ],
     raises=[
         ("importerror", r"^importerror"),
         ("has no attribute", r"module 'numpy' has no attribute '(?:int|float|bool|object|str|float_|typedict|sctypes"
                              r"|product)'"),
-        ("is installed", r"\S{1,40} (?:is required|must be installed|is not installed)"),
+        ("installed|is required", r"\S{1,40} (?:is required|must be installed|is not installed)"),
     ],
 )  # fmt: skip
 
@@ -51,42 +54,45 @@ USAGE = Kind(
     says=[
         ("unrecognized arguments", r"error: unrecognized arguments",),
         ("arguments are required", r"error: the following arguments are required"),
-        ("error: argument", r": error: (?:argument|ambiguous option|one of the arguments|parser key|unrecognized)"),
+        ("error: argument|: error:",
+         r": error: (?:argument|ambiguous option|one of the arguments|parser key|unrecognized)"),
         ("no such option", r"error: no such option"),
-        ("missing option", r"error: missing (?:option|argument|parameter)"),
+        ("missing option|error: missing", r"error: missing (?:option|argument|parameter)"),
         ("could not override", ""),
         ("error merging override", ""),
         ("configcompositionexception", ""),
-        ("configattributeerror", r"omegaconf\.errors\.\w+"),
+        ("omegaconf.errors.", r"omegaconf\.errors\.\w+"),
         ("omegaconf.errors", ""),
-        ("missingmandatoryvalue", r"missingmandatoryvalue|missing mandatory value"),
+        ("missingmandatoryvalue|missing mandatory value", r"missingmandatoryvalue|missing mandatory value"),
         ("missing mandatory value", ""),
-        ("deepspeedconfigerror", r"deepspeedconfigerror|check batch related parameters"),
+        ("deepspeedconfigerror|check batch related parameters", r"deepspeedconfigerror|check batch related parameters"),
         ("check batch related parameters", ""),
         ("not used by the hfargumentparser", ""),
-        ("unrecognizedflagerror", r"unrecognizedflagerror|unknown command line flag|flags parsing error"),
+        ("unrecognizedflagerror|unknown command line flag|flags parsing error",
+         r"unrecognizedflagerror|unknown command line flag|flags parsing error"),
         ("flags parsing error", ""),
         ("not enough slots", r"not enough slots available",),
-        ("rendezvous: environment variable", r"environment variable (?:rank|world_size|master_addr|master_port) "
+        ("environment variable", r"environment variable (?:rank|world_size|master_addr|master_port) "
                                              r"expected",
          "Start it with torchrun (or srun, mpirun), or set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT."),
-        ("lexererror", r"lexererrorexception|overrideparseexception"),
+        ("lexererror|overrideparseexception", r"lexererrorexception|overrideparseexception"),
     ],
     raises=[
         ("validationerror", r"^(?:\w{1,60}\.){0,6}validationerror: \d+ validation errors?"),
-        ("argumenterror", r"^(?:argparse\.)?argument(?:type)?error"),
-        ("scannererror", r"yaml\.(?:scanner|parser|constructor)\.\w+"),
+        ("argumenterror|argumenttypeerror", r"^(?:argparse\.)?argument(?:type)?error"),
+        ("yaml.constructor.|yaml.scanner.|yaml.parser.", r"yaml\.(?:scanner|parser|constructor)\.\w+"),
         ("yaml.parser", ""),
         ("tomldecodeerror", ""),
         ("usageerror", r"^(?:click|wandb|typer)\S{0,60}usageerror"),
     ],
     prints=[
-        ("invalid option", r": (?:invalid|unrecognized|unknown) option\b"),
-        ("usage:", r"(?!)"),
+        ("invalid option|option", r": (?:invalid|unrecognized|unknown) option\b"),
         (": error:", r"^(?!srun|slurm|sbatch|salloc|scontrol|mpirun)[\w./-]{1,80}(?: [\w-]{1,30})?: error: "
                      r"(?!\*)(?:[a-z]|-)"),
-        ("sbatch: error", r"(?:sbatch|salloc): error: (?!batch job submission failed: .{0,60}(?:limit|unavailable))"),
-        ("invalid", r"srun: (?:error|fatal): .{0,40}(?:invalid|unable to create step|requested (?:node|partition))"),
+        ("sbatch: error|salloc: error:",
+         r"(?:sbatch|salloc): error: (?!batch job submission failed: .{0,60}(?:limit|unavailable))"),
+        ("invalid|srun:",
+         r"srun: (?:error|fatal): .{0,40}(?:invalid|unable to create step|requested (?:node|partition))"),
     ],
 )  # fmt: skip
 
@@ -111,11 +117,13 @@ COMMAND = Kind(
         ("argument list too long", ""),
         ("failed to run command", r"(?:nohup|env|timeout|nice): failed to run command"),
         ("no such file or directory", r"^(?:/usr/bin/)?env: .{1,200}no such file or directory"),
-        ("unable to find executable", r"(?:unable|could not|failed) to find (?:an )?executable|could not execute the "
+        ("unable to find executable|executable",
+         r"(?:unable|could not|failed) to find (?:an )?executable|could not execute the "
                                       r"executable"),
         ("oci runtime", r"oci runtime (?:create|exec) failed.{0,200}(?:not found|no such file)"),
     ],
-    raises=[("filenotfounderror", r"no such file or directory: '(?:torchrun|python3?|bash|sh|srun|mpirun|deepspeed"
+    raises=[("no such file or directory:",
+             r"no such file or directory: '(?:torchrun|python3?|bash|sh|srun|mpirun|deepspeed"
                                   r"|nvidia-smi|accelerate)'")],
 )  # fmt: skip
 
@@ -124,5 +132,5 @@ PYTHON = Kind(
     "code",
     CAUSE,
     "Go to the frame and the line; the values there are what the message is about.",
-    says=[("syntaxerror", r"^\s*(?:syntax|indentation|tab)error: ")],
+    says=[("syntaxerror|indentationerror:|taberror:", r"^\s*(?:syntax|indentation|tab)error: ")],
 )

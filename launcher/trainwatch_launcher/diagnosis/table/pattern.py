@@ -21,16 +21,16 @@ LEVELS = {FACT: 0, CAUSE: 1, STOP: 1, WEAK: 2, COLLATERAL: 3}
 
 
 class Pattern:
-    """Words that state a kind: a literal that must be there (no matter the case), and a regular expression if given.
+    """Words that state a kind: literals of which one must be there (`a|b`, no matter the case), and an expression.
 
     The expression is searched in one line or one exception with its message, both of bounded length, ignoring case. It
     must be linear: no unbounded repetition may come before its first literal, and none may be nested.
     """
 
-    __slots__ = ("_regex", "expression", "hint", "literal")
+    __slots__ = ("_regex", "expression", "hint", "literals")
 
     def __init__(self, literal: str, regex: str = "", hint: str = "") -> None:
-        self.literal = literal.lower()
+        self.literals = tuple(literal.lower().split("|"))
         self.expression = regex or re.escape(literal)
         self.hint = hint
         self._regex: re.Pattern[str] | None = None
@@ -44,11 +44,11 @@ class Pattern:
 
     def search(self, text: str, lowered: str) -> Match[str] | None:
         """Where a text states it; `lowered` is the text in lower case."""
-        return self.regex.search(text) if self.literal in lowered else None
+        return self.regex.search(text) if any(literal in lowered for literal in self.literals) else None
 
 
 def patterns(words: Sequence[Words]) -> tuple[Pattern, ...]:
-    """Patterns from a table's short forms: a literal, (literal, expression) or (literal, expression, hint)."""
+    """Patterns from a table's short forms: a literal, (literals, expression) or (literals, expression, hint)."""
     made = []
     for word in words:
         if isinstance(word, Pattern):
