@@ -28,8 +28,8 @@ Facts = dict[str, Any]
 
 BEAT = 5.0
 """Seconds between two questions whether it is still there; they carry the clocks too."""
-FIRST_BEATS = (1.0, 2.0)
-"""The first ones come sooner: the quickest answer tells most of a clock, and a greeting comes slowly."""
+FIRST_BEATS = (2.0,)
+"""The first comes sooner: the quickest answer tells most of a clock, and a greeting comes slowly."""
 SLOW = 4.0
 """After so many seconds without an answer it lags."""
 DEAD = 20.0
