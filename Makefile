@@ -48,6 +48,11 @@ score: $(VENV)/.runtime ## score the parsers on the corpus, where it lies beside
 	@test -f ../shared/corpus/score.py || { echo 'make score: there is no corpus in ../shared/corpus' >&2; exit 2; }
 	@$(BIN)/python ../shared/corpus/score.py $(ARGS)
 
+.PHONY: dist
+dist: $(VENV)/.dev ## build the wheel and the source archive, the same bytes each time
+	@rm -rf dist
+	@$(BIN)/python -m hatchling build --directory dist
+
 .PHONY: clean
 clean: ## remove all that was made, but no runs
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis snapshot_report.html

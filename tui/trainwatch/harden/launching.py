@@ -90,7 +90,7 @@ def _log_is_used(view: View, teed: Teed) -> bool:
         return True
     return any(
         word is not teed.log and name in word.known
-        for node in syntax.everything(view.source.script.body)
+        for node in view.source.nodes
         for word in syntax.words_of(node)
         if not (isinstance(node, Simple) and node.name in ("mkdir", "touch", "rm"))
     )

@@ -27,7 +27,7 @@ class State:
 
     def choose_names(self, view: View) -> None:
         """Names that the script does not use itself."""
-        used = facts.assigned_names(view.source.script.body)
+        used = facts.assigned_names(view.source.nodes)
         self.status = next(name for name in ("RET", "JOB_STATUS", "_trainwatch_status") if name not in used)
         self.processes = next(name for name in ("PIDS", "JOB_PIDS", "_trainwatch_pids") if name not in used)
 

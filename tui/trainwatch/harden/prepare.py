@@ -74,7 +74,7 @@ def _is_known(view: View, name: str, before: int) -> bool:
     """Whether a variable is the environment's, or set by literal assignments, which can be copied."""
     if not name[:1].isalpha() and name[:1] != "_":
         return False
-    for node in syntax.everything(view.source.script.body):
+    for node in view.source.nodes:
         if isinstance(node, syntax.Loop) and node.variable == name:
             return False
         if isinstance(node, Simple):

@@ -140,7 +140,7 @@ def _readings(node: Node, name: str) -> list[Variable]:
 
 
 def _variable_at(view: View, offset: int) -> Variable | None:
-    for node in syntax.everything(view.source.script.body):
+    for node in view.source.nodes:
         for word in syntax.words_of(node):
             for variable in word.variables():
                 if variable.start == offset:

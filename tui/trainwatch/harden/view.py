@@ -97,7 +97,7 @@ class View:
 
     def simple_at(self, offset: int) -> Simple | None:
         """The simple command that begins at a byte."""
-        for node in syntax.everything(self.source.script.body):
+        for node in self.source.nodes:
             if isinstance(node, Simple) and node.start == offset:
                 return node
         return None

@@ -175,7 +175,7 @@ def _source(walk: Walk, node: Simple, word: Word, context: Context) -> None:
     with walk.in_source(source):
         script = source.script
         if script.broken is None:
-            walk.items(script.body, replace(context, rest=None if source.quiet else context.rest))
+            walk.items(script.body, context._replace(rest=None if source.quiet else context.rest))
     walk.stack.pop()
     if walk.scope.dead == "return":
         walk.scope.dead = ""

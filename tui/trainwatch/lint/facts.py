@@ -3,13 +3,13 @@ from __future__ import annotations
 
 from trainwatch.lint import catalog, commands, syntax
 from trainwatch.lint.catalog import Kind
-from trainwatch.lint.syntax import Item, Simple
+from trainwatch.lint.syntax import Node, Simple
 
 
-def assigned_names(items: list[Item]) -> set[str]:
+def assigned_names(nodes: list[Node]) -> set[str]:
     """Every variable that a script gives a value anywhere."""
     found: set[str] = set()
-    for node in syntax.everything(items):
+    for node in nodes:
         if isinstance(node, Simple):
             found.update(each.name for each in (*node.assigns, *node.declared))
             if node.name in ("read", "local", "declare", "typeset", "getopts", "mapfile", "readarray", "printf"):
@@ -21,13 +21,13 @@ def assigned_names(items: list[Item]) -> set[str]:
     return found
 
 
-def is_job(items: list[Item], comments: list[str]) -> bool:
+def is_job(nodes: list[Node], comments: list[str]) -> bool:
     """Whether a script runs where GPUs are: it trains, or is a batch script that asks for GPUs."""
     for comment in comments:
         if comment.startswith("#SBATCH") and ("gpu" in comment or "--gres" in comment):
             return True
     uses_gpus, works = False, False
-    for node in syntax.everything(items):
+    for node in nodes:
         if not isinstance(node, Simple):
             continue
         kind = commands.kind_of(commands.resolve(node), False)

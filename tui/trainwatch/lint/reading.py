@@ -15,14 +15,12 @@ from trainwatch.lint.syntax import (
     Loop,
     Node,
     Pipeline,
-    Script,
     Simple,
     Subshell,
     Substitution,
     Variable,
     Word,
     commands,
-    everything,
 )
 
 PRINTERS = frozenset(("echo", "printf"))
@@ -107,10 +105,10 @@ def _only_kept(one: Simple, used: frozenset[str]) -> bool:
     return bool(kept) and (not one.words or bool(one.declared)) and not any(each.name in used for each in kept)
 
 
-def used_variables(script: Script) -> frozenset[str]:
+def used_variables(nodes: list[Node]) -> frozenset[str]:
     """The variables that the script looks at otherwise than by printing them."""
     found: set[str] = set()
-    for node in everything(script.body):
+    for node in nodes:
         if isinstance(node, Simple):
             if node.name in PRINTERS:
                 continue

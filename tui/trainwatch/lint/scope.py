@@ -1,8 +1,9 @@
 """What is known at one point of a script: strict mode, variables, functions, processes in the background."""
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import NamedTuple
 
 from trainwatch.lint import catalog
 from trainwatch.lint.catalog import Kind
@@ -33,9 +34,8 @@ class Rest:
     """It is in a loop: it may itself run again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
-    """Where a command stands."""
+class Context(NamedTuple):
+    """Where a command stands. A tuple, because there is one for each command: copies of it have to be cheap."""
 
     fate: Fate = Fate.RESULT
     suppressor: Node | None = None
@@ -61,7 +61,7 @@ class Context:
 
     def within(self, *names: str) -> Context:
         """The same, inside something more."""
-        return replace(self, inside=self.inside | set(names))
+        return self._replace(inside=self.inside | set(names))
 
 
 @dataclass(slots=True)
@@ -107,8 +107,8 @@ class Scope:
 
     def copy(self) -> Scope:
         """For a subshell or a branch. Jobs are shared: whoever waits for one has waited."""
-        return replace(self, traps=set(self.traps), variables=dict(self.variables), tested=set(self.tested),
-                       functions=dict(self.functions), jobs=list(self.jobs))  # fmt: skip
+        return Scope(self.strict, self.error_trap, set(self.traps), dict(self.variables), set(self.tested),
+                     dict(self.functions), list(self.jobs), self.directory, self.dead, self.execs)  # fmt: skip
 
     def merge(self, other: Scope) -> None:
         """After either of two ways: this one and the other."""

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from trainwatch.lint import parse as parsing
 from trainwatch.lint.strict import Strict
-from trainwatch.lint.syntax import Literal, Script, Span, Word
+from trainwatch.lint.syntax import Literal, Node, Script, Span, Word, everything
 
 IGNORE = "trainwatch: ignore"
 """What a comment says to silence rules, on the same line or the line before."""
@@ -39,6 +39,11 @@ class Source:
     def script(self) -> Script:
         """The text, parsed."""
         return parsing.parse(self.text)
+
+    @cached_property
+    def nodes(self) -> list[Node]:
+        """Every command of the text, at any depth."""
+        return everything(self.script.body)
 
     @cached_property
     def _lines(self) -> list[int]:

@@ -73,8 +73,12 @@ class Survey:
         known = self._kinds.get(id(node))
         if known is None:
             self._kinds[id(node)] = Kind.TRIVIAL  # while we look: a function that calls itself
-            inner = (self._kind_of(one) for one in syntax.commands(node) if isinstance(one, Simple))
-            known = self._kinds[id(node)] = max(inner, default=Kind.TRIVIAL)
+            if isinstance(node, Simple):
+                known = self._kind_of(node)
+            else:
+                inner = (self.kind(one) for one in syntax.commands(node) if isinstance(one, Simple))
+                known = max(inner, default=Kind.TRIVIAL)
+            self._kinds[id(node)] = known
         return known
 
     def _kind_of(self, command: Simple) -> Kind:
@@ -118,15 +122,15 @@ class Survey:
 
     def learn(self, source: Source) -> None:
         """Take note of a file's functions and variables before it is walked."""
-        for node in syntax.everything(source.script.body):
+        for node in source.nodes:
             if isinstance(node, Function):
                 self.all_functions.setdefault(node.name, node)
-        self.used |= reading.used_variables(source.script)
-        self.assigned |= assigned_names(source.script.body)
+        self.used |= reading.used_variables(source.nodes)
+        self.assigned |= assigned_names(source.nodes)
 
     def _is_job(self, source: Source) -> bool:
         comments = [source.text[c.start : c.end].decode("utf-8", "replace") for c in source.script.comments]
-        return is_job(source.script.body, comments)
+        return is_job(source.nodes, comments)
 
     def open(self, text: str, path: str, content: bytes) -> Source:
         """A script that was found. It is the user's own when it lies beside or below the first one."""

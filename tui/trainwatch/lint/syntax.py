@@ -54,24 +54,20 @@ class Word(Span):
 
     parts: list[Literal | Variable | Substitution]
     raw: str
+    text: str | None = field(init=False)
+    """The word's value when it is the same in every run, else None."""
+    known: str = field(init=False)
+    """The literal text of the word, with nothing where something is only known when it runs."""
 
-    @property
-    def text(self) -> str | None:
-        """The word's value when it is the same in every run, else None."""
-        found = ""
-        for part in self.parts:
-            if not isinstance(part, Literal):
-                return None
-            found += part.text
-        return found
-
-    @property
-    def known(self) -> str:
-        """The literal text of the word, with nothing where something is only known when it runs."""
-        return "".join(part.text for part in self.parts if isinstance(part, Literal))
+    def __post_init__(self) -> None:
+        literal = [part.text for part in self.parts if isinstance(part, Literal)]
+        self.known = "".join(literal)
+        self.text = self.known if len(literal) == len(self.parts) else None
 
     def variables(self) -> Iterator[Variable]:
         """Every variable of the word itself, those in defaults too, but not in substitutions."""
+        if self.text is not None:
+            return
         for part in self.parts:
             if isinstance(part, Variable):
                 yield part
@@ -80,6 +76,8 @@ class Word(Span):
 
     def substitutions(self) -> Iterator[Substitution]:
         """Every substitution of the word."""
+        if self.text is not None:
+            return
         for part in self.parts:
             if isinstance(part, Substitution):
                 yield part
@@ -143,7 +141,8 @@ class Simple(Node):
     @property
     def name(self) -> str:
         """Its first word when that is literal, else ``."""
-        return (self.words[0].text or "").lstrip("\\") if self.words else ""
+        text = self.words[0].text if self.words else None
+        return "" if text is None else text.lstrip("\\") if text[:1] == "\\" else text
 
     def all_words(self) -> Iterator[Word]:
         """Its words, also those of assignments and redirections; here-documents are not words."""
@@ -295,22 +294,26 @@ def words_of(node: Node) -> Iterator[Word]:
             yield redirect.target
 
 
-def everything(items: list[Item]) -> Iterator[Node]:
-    """Every command of a list at any depth, with those in functions and substitutions."""
-    for item in items:
-        yield from everything_in(item.node)
-
-
-def everything_in(node: Node) -> Iterator[Node]:
-    """The same for one node."""
-    for inner in commands(node):
-        yield inner
-        if isinstance(inner, Function):
-            yield from everything_in(inner.body)
-        for word in words_of(inner):
-            for substitution in word.substitutions():
-                yield from everything(substitution.body)
-        for redirect in inner.redirects:
+def everything(items: list[Item]) -> list[Node]:
+    """Every command of a list at any depth, in the order written, with those in functions and substitutions."""
+    found: list[Node] = []
+    waiting = [item.node for item in reversed(items)]
+    while waiting:
+        node = waiting.pop()
+        found.append(node)
+        inner: list[Node] = []
+        if isinstance(node, Pipeline):
+            inner += node.elements
+        elif isinstance(node, AndOr):
+            inner += [node.first, *(part for _, part in node.rest)]
+        elif isinstance(node, Function):
+            inner.append(node.body)
+        else:
+            inner += [item.node for body in children(node) for item in body]
+        for word in words_of(node):
+            inner += [item.node for substitution in word.substitutions() for item in substitution.body]
+        for redirect in node.redirects:
             if redirect.body is not None:
-                for substitution in redirect.body.substitutions():
-                    yield from everything(substitution.body)
+                inner += [item.node for one in redirect.body.substitutions() for item in one.body]
+        waiting += reversed(inner)
+    return found

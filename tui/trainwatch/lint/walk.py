@@ -49,6 +49,7 @@ class Walk(Survey):
         self.simple_rules, self.node_rules = list(simple), list(node)
         self._walked: dict[tuple[object, ...], Scope] = {}
         self._calling: list[int] = []
+        self._called: set[int] = set()
         self._stale: set[tuple[int, int]] = set()
 
     # -- walking
@@ -62,8 +63,8 @@ class Walk(Survey):
             body = [item for item in body if item.node.end <= script.broken]
         self.items(body, Context())
         ended = self.scope
-        for function in [one for one in syntax.everything(script.body) if isinstance(one, Function)]:
-            if not any(key[0] == id(function) for key in self._walked):
+        for function in [one for one in self.source.nodes if isinstance(one, Function)]:
+            if id(function) not in self._called:
                 self.scope = ended.copy()
                 self.scope.dead, self.scope.jobs = "", []
                 self.call(function, self.source, Context())
@@ -76,14 +77,14 @@ class Walk(Survey):
                 return
             rest = Rest(items, index, context.rest, loop)
             if item.background:
-                self._background(item, replace(context, rest=rest))
+                self._background(item, context._replace(rest=rest))
                 continue
             last = index == len(items) - 1
             fate, reads = (context.fate, context.reads) if last else self._fate_in(items, index)
             suppressor = context.suppressor
             if context.tests and suppressor is None:
                 suppressor = item.node
-            inner = replace(context, fate=fate, reads=reads, rest=rest, suppressor=suppressor, tests=False)
+            inner = context._replace(fate=fate, reads=reads, rest=rest, suppressor=suppressor, tests=False)
             self.node(item.node, inner)
 
     def _fate_in(self, items: list[Item], index: int) -> tuple[Fate, str]:
@@ -131,12 +132,12 @@ class Walk(Survey):
         for redirect in node.redirects:
             if redirect.body is not None:
                 self._word(redirect.body, context)
-        kind = self._kind_of(node)
+        kind = self.kind(node)
         for rule in self.simple_rules:
             rule(self, node, call, kind, context)
         if function is not None:
             caller = context.caller or (node, self.source)
-            self.call(function[0], function[1], replace(context, caller=caller))
+            self.call(function[0], function[1], context._replace(caller=caller))
 
     def _word(self, word: Word, context: Context, whole: bool = False) -> None:
         """The commands inside a word: in a subshell without errexit; only an assignment has their status."""
@@ -150,7 +151,7 @@ class Walk(Survey):
         if node.negated:
             fate = context.fate if context.condition else Fate.CHECKED
             suppressor = context.suppressor or node.elements[-1]
-            context = replace(context, fate=fate, suppressor=suppressor)
+            context = context._replace(fate=fate, suppressor=suppressor)
         if len(node.elements) == 1:
             self.node(node.elements[0], context)
             return
@@ -159,7 +160,7 @@ class Walk(Survey):
             last = index == len(node.elements) - 1
             masked = not last and self.scope.strict.pipefail is False
             lost = Fate.LOST if masked else outcome
-            inner = replace(context, boundary="pipe", boundary_fate=lost, caller=None,
+            inner = context._replace(boundary="pipe", boundary_fate=lost, caller=None,
                             fate=Fate.CHECKED if masked else context.fate,
                             boundary_followed=not self.nothing_after(context.rest))  # fmt: skip
             with self.subshell():
@@ -182,16 +183,16 @@ class Walk(Survey):
         if index == len(parts) - 1:
             return context
         suppressor = context.suppressor or parts[index]
-        made = replace(context, suppressor=suppressor, condition=True, guarded=operators[index] == "&&")
+        made = context._replace(suppressor=suppressor, condition=True, guarded=operators[index] == "&&")
         if "||" in operators[index:]:
-            return replace(made, fate=Fate.CHECKED)
+            return made._replace(fate=Fate.CHECKED)
         following = parts[index + 1]
         if isinstance(following, Simple) and following.name in ("break", "exit", "return", "continue"):
             rest = context.rest
             tries_end = following.name == "break" and "counted" in context.inside and rest is not None
             if tries_end and rest is not None and rest.index + 1 < len(rest.items):
                 return made  # `for i in 1 2 3; do step && break; sleep 5; done`: after the last try nothing fails
-            return replace(made, fate=Fate.CHECKED)
+            return made._replace(fate=Fate.CHECKED)
         return made
 
     def handler(self, node: AndOr, index: int) -> Node | None:
@@ -206,7 +207,7 @@ class Walk(Survey):
 
     def _subshell(self, node: Subshell, context: Context) -> None:
         followed = not self.nothing_after(context.rest)
-        inner = replace(context, boundary="paren", boundary_fate=self.fate(context), boundary_followed=followed,
+        inner = context._replace(boundary="paren", boundary_fate=self.fate(context), boundary_followed=followed,
                         caller=None)  # fmt: skip
         with self.subshell():
             self.items(node.body, inner)
@@ -218,15 +219,15 @@ class Walk(Survey):
             looks = any(_looks(item.node) for item in condition)
             inner = context.within("absent") if looks else context
             with self.branch() as way:
-                self.items(body, replace(inner, condition=False))
+                self.items(body, inner._replace(condition=False))
             ways.append(way[0])
         with self.branch() as way:
-            self.items(node.otherwise or [], replace(context, condition=False))
+            self.items(node.otherwise or [], context._replace(condition=False))
         ways.append(way[0])
         self._join(ways)
 
     def _tested(self, context: Context) -> Context:
-        return replace(context, fate=Fate.CHECKED, condition=True, tests=True, reads="", guarded=False)
+        return context._replace(fate=Fate.CHECKED, condition=True, tests=True, reads="", guarded=False)
 
     def _loop(self, node: Loop, context: Context) -> None:
         if node.variable:
@@ -235,9 +236,9 @@ class Walk(Survey):
             self.scope.variables[node.variable] = Value(None, empty or not node.words)
         if node.condition:
             self.items(node.condition, self._tested(context).within("loop"))
-        inner = replace(context, fate=Fate.LOST, reads="", condition=False).within("loop")
+        inner = context._replace(fate=Fate.LOST, reads="", condition=False).within("loop")
         counted = {"counted"} if node.kind == "for" else set()
-        inner = replace(inner, inside=(inner.inside - {"counted"}) | counted)
+        inner = inner._replace(inside=(inner.inside - {"counted"}) | counted)
         with self.branch() as way:
             self.items(node.body, inner, loop=True)
         way[0].dead = ""
@@ -261,7 +262,7 @@ class Walk(Survey):
     def _background(self, item: Item, context: Context) -> None:
         kind = self.kind(item.node)
         self.scope.jobs.append(Job(item.node, self.source, kind, "loop" in context.inside))
-        inner = replace(context, fate=Fate.RESULT, suppressor=None, condition=False, reads="", rest=None,
+        inner = context._replace(fate=Fate.RESULT, suppressor=None, condition=False, reads="", rest=None,
                         boundary="job", boundary_fate=Fate.CHECKED)  # fmt: skip
         with self.subshell():
             self.scope.jobs = []
@@ -282,6 +283,7 @@ class Walk(Survey):
                 self.scope.functions.update(known.functions)
             return
         self._calling.append(id(function))
+        self._called.add(id(function))
         with self.in_source(source):
             self.node(function.body, context.within("function"))
         self._calling.pop()
