@@ -18,6 +18,7 @@ settings.load_profile("patient")
 # A shell starts what runs in its background with these ignored, and what a test starts would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup
 
 
 @pytest.fixture
