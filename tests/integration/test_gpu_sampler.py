@@ -525,7 +525,7 @@ def test_a_worker_gets_the_gpus_of_its_place_and_their_faults_into_its_events(
     said, recorder = [], Recorder()
     worker = SimpleNamespace(
         identity=SimpleNamespace(local_rank=1, sources={"local_rank": source}), place=SimpleNamespace(nested=nested),
-        recorder=recorder, warn=lambda text, *arguments: said.append(text % arguments))
+        recorder=recorder, gpu_events=[], warn=lambda text, *arguments: said.append(text % arguments))
     sampler = attach(worker)
     try:
         wait_until(sampler.snapshot)
