@@ -212,7 +212,7 @@ class AgentSource:
     async def _live_once(self) -> None:
         """Connect, and pass changes on until the link breaks. Raises LostError, WayError and RefusedError."""
         channel = await self._way.open(boot.command(self._python))
-        client = await AgentClient.start(channel, boot.program())
+        client = await AgentClient.start(channel, await boot.prepared())
         beats = asyncio.create_task(self._beat(client))
         try:
             self._set(host=str(client.hello.get("host", "")), heard=self._clock())

@@ -2,16 +2,21 @@
 
 The command is the same text for every host and run; whatever a user named travels behind it, in frames. The program is
 what the packed file holds of the reader and the agent, imported from memory, so that no file is left behind. Compiled
-code goes with it for a host whose Python is like ours: that saves each of a thousand hosts the compiling.
+code goes with it for a host whose Python is like ours: that saves each of a thousand hosts the compiling. What only
+some requests need stays packed until one comes.
 """
 from __future__ import annotations
 
+import ast
+import asyncio
 import base64
 import functools
 import importlib.util
 import json
 import marshal
+import threading
 import zlib
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainwatch import packing
@@ -25,6 +30,12 @@ SCRIPT = (
     'for p; do command -v "$p" >/dev/null 2>&1 || continue; '
     f'"$p" -I -S -c "{FIRST}"; r=$?; [ $r -eq {TOO_OLD} ] || exit $r; done; exit {TOO_OLD}'
 )
+MAIN = "trainwatch_launcher.agent.main"
+OLDEST = 2
+"""The version of marshal that every Python 3 reads."""
+LEVEL = 6
+"""Of compression: 9 takes four times as long for 2 % less."""
+MAKING = threading.Lock()
 ROOMS = ("agent", "reader", "rundir")
 ENTER = "trainwatch_launcher/agent/enter.py"
 
@@ -36,9 +47,13 @@ data = stream.read(size)
 if len(data) < size: sys.exit(0)
 packages, magic, compiled, sources = marshal.loads(data)
 ready = magic == sys.modules["_frozen_importlib_external"].MAGIC_NUMBER
-modules = marshal.loads(zlib.decompress(compiled if ready else sources))
+packed = list(compiled if ready else sources)
+modules = {}
+def unpack(): modules.update(marshal.loads(zlib.decompress(packed.pop())))
+unpack()
 class Memory:
     def find_spec(self, name, path=None, target=None):
+        if packed and name not in modules and name.startswith("trainwatch_launcher."): unpack()
         if name not in modules: return None
         return sys.modules["_frozen_importlib"].ModuleSpec(name, self, origin=name, is_package=name in packages)
     def create_module(self, spec): return None
@@ -56,9 +71,19 @@ def command(python: str = "") -> list[str]:
     return ["sh", "-c", SCRIPT, "sh", *([python] if python else PYTHONS)]
 
 
-@functools.cache
+async def prepared() -> bytes:
+    """`program()`, which takes a moment the first time and stops nothing meanwhile."""
+    return program() if _program.cache_info().currsize else await asyncio.to_thread(program)
+
+
 def program() -> bytes:
     """What to write to the command's stdin before the first frame."""
+    with MAKING:  # once, however many hosts wait for it
+        return _program()
+
+
+@functools.cache
+def _program() -> bytes:
     files = {name: data for name, data in packing.sources().items() if _wanted(name)}
     sources = {_module(name): data.decode("utf-8") for name, data in files.items()}
     packages = [_module(name) for name in files if name.endswith("/__init__.py")]
@@ -66,10 +91,38 @@ def program() -> bytes:
         name: marshal.dumps(compile(text, name, "exec", dont_inherit=True, optimize=2))  # nobody reads docstrings there
         for name, text in sources.items()
     }
-    # version 2 of marshal is read by every Python 3
-    halves = [zlib.compress(marshal.dumps(half, 2), 9) for half in (compiled, sources)]
-    data = marshal.dumps((packages, importlib.util.MAGIC_NUMBER, *halves), 2)
+    first = needed_at_start(sources)
+    data = marshal.dumps(
+        (packages, importlib.util.MAGIC_NUMBER, _packed(compiled, first), _packed(sources, first)), OLDEST
+    )  # fmt: skip
     return b"exec(%r)\n%d\n" % (SECOND.encode("ascii"), len(data)) + data
+
+
+def needed_at_start(sources: Mapping[str, str]) -> set[str]:
+    """The modules that the agent imports before it greets: those that each of them names outside of functions."""
+    found: set[str] = set()
+    waiting = [MAIN]
+    while waiting:
+        module = waiting.pop()
+        if module in sources and module not in found:
+            found.add(module)
+            waiting += [module.rpartition(".")[0], *_imports(sources[module])]
+    return found
+
+
+def _imports(text: str) -> Iterator[str]:
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _packed(modules: Mapping[str, str | bytes], first: set[str]) -> list[bytes]:
+    """In two parts, to be unpacked from the last one on."""
+    parts = [{name: data for name, data in modules.items() if (name in first) is at_once} for at_once in (False, True)]
+    return [zlib.compress(marshal.dumps(part, OLDEST), LEVEL) for part in parts]
 
 
 def enter(python: str, plan: dict[str, Any]) -> list[str]:
