@@ -50,7 +50,7 @@ def words(*typed):
     (["--hosts", ""], FILES, []),
     (["completion", "z"], NO_FILES, ["zsh"]),
     (["demo", "--root", ""], DIRECTORIES, []),
-    (["no-command", "x"], NO_FILES, []),
+    (["a.log", "x"], FILES, []),
 ])  # fmt: skip
 def test_what_is_offered_where(home, typed, kind, expected):
     assert words(*typed) == (kind, expected)

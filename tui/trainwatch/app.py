@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 
 from textual.app import App, SystemCommand
@@ -324,6 +324,19 @@ def run(target: Path, keep_hold: bool = True, gpu_price: float | None = None) ->
     async def app() -> TrainwatchApp:
         source = None if is_root else await opened(target)
         return TrainwatchApp(source, root=target, open_source=opened, keep_hold=keep_hold, gpu_price=gpu_price)
+
+    return _show(app)
+
+
+def run_logs(paths: Sequence[str], gpu_price: float | None = None) -> int:
+    """Show logs that no launcher wrote; returns the exit code. Raises TargetError."""
+    from trainwatch.sources.foreign import ForeignSource
+    from trainwatch.sources.foreign_files import found
+
+    found(paths)  # what is wrong with the names is said before the screen is taken
+
+    async def app() -> TrainwatchApp:
+        return TrainwatchApp(ForeignSource(paths), gpu_price=gpu_price)
 
     return _show(app)
 

@@ -20,6 +20,7 @@ Without one the runs under $TRAINWATCH_ROOT, else ./runs, are offered. A run els
   ssh://[user@]host[:port]/PATH     on another machine         ssh://worker-[0-7]/PATH    on each host's own disk
   slurm:JOBID[/PATH]                in a Slurm job             docker:NAME[,NAME][/PATH]  in containers
   k8s:[NAMESPACE/]LABELS            in pods                    NAME                       from config.toml
+  LOG...                            logs that no launcher wrote, or a directory of them, with ranks from their names
 
 commands, each with its own --help:
   trainwatch status TARGET [--json]              one look, for scripts; exit code 1 when a rank failed
@@ -145,6 +146,8 @@ def _watch(argv: list[str]) -> int:
     written = options.target
     keep_hold = not options.no_keep_hold and load().shell.keep_hold
     paid = price_of_gpus(options.gpu_price)
+    if options.more:
+        return _watch_logs([written, *options.more], paid)
     try:
         if written is not None:
             meant = named(written, options.hosts)
@@ -153,12 +156,31 @@ def _watch(argv: list[str]) -> int:
             written = getattr(meant.target, "path", written)
         target = find(written)
     except TargetError as error:
+        if written is not None and _is_log(written):
+            return _watch_logs([written], paid)
         if options.target is not None and options.target.isidentifier() and not Path(options.target).exists():
             raise TargetError(f"{error} (commands are {', '.join(COMMANDS)})") from None
         raise
     from trainwatch.app import run
 
     code: int = run(Path(target.path), keep_hold, paid)
+    return code
+
+
+def _is_log(path: str) -> bool:
+    """Whether a path that is no run is a log, or a directory with logs in it."""
+    from trainwatch.loglist import logs_in
+
+    try:
+        return Path(path).is_file() or (Path(path).is_dir() and bool(logs_in(path)))
+    except OSError:
+        return False
+
+
+def _watch_logs(paths: list[str], gpu_price: float | None) -> int:
+    from trainwatch.app import run_logs
+
+    code: int = run_logs(paths, gpu_price)
     return code
 
 
@@ -181,10 +203,11 @@ def parser() -> argparse.ArgumentParser:
 
     parser = argparse.ArgumentParser(
         prog="trainwatch", description=DESCRIPTION, epilog=EPILOG,
-        usage="trainwatch [TARGET]\n       trainwatch COMMAND ...",
+        usage="trainwatch [TARGET | LOG...]\n       trainwatch COMMAND ...",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     parser.add_argument("target", metavar="TARGET", nargs="?", help="what to watch")
+    parser.add_argument("more", metavar="LOG", nargs="*", help="logs that no launcher wrote")
     parser.add_argument("--hosts", metavar="FILE", help="hosts, one a line, that each have TARGET, a path, on a disk")
     parser.add_argument("--no-keep-hold", action="store_true", help=NO_KEEP_HOLD)
     parser.add_argument("--gpu-price", metavar="PRICE", type=price,

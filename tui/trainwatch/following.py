@@ -17,6 +17,7 @@ from trainwatch.model.skew import OurClock
 from trainwatch.model.state import EMPTY, Run, apply
 from trainwatch.model.waking import Waking
 from trainwatch.sources.base import ShellPlan, Source, SourceError
+from trainwatch.sources.foreign import ForeignSource
 from trainwatch.widgets.log_loader import ReadError
 from trainwatch_launcher.reader.attempt import log_path
 from trainwatch_launcher.reader.changes import AttemptKey
@@ -89,11 +90,17 @@ class Following:
 
     def logs(self, keys: Sequence[AttemptKey]) -> Logs:
         """The logs of some attempts, to be read as one in the order of time."""
-        return Logs(self._source, keys, [self._run.label(key) for key in keys], self._shift)
+        logs = Logs(self._source, keys, [self._run.label(key) for key in keys], self._shift)
+        if isinstance(self._source, ForeignSource):
+            logs.groups = self._source.groups(keys)
+            logs.is_part = any(self._source.is_part(key) for key in keys)
+        return logs
 
     def log_path(self, key: AttemptKey) -> str:
         """Where an attempt's log lies, as far as this machine can open it; empty when it cannot."""
         attempt = self._run.attempts.get(key)
+        if isinstance(self._source, ForeignSource):
+            return self._source.log_place(key)
         return "" if attempt is None or self.links or not attempt.directory else log_path(attempt.directory)
 
     def _shift(self, key: AttemptKey) -> float:

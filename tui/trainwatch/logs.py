@@ -17,6 +17,10 @@ class Logs:
         self, source: Source, keys: Sequence[AttemptKey], labels: Sequence[str], shift: Callable[[AttemptKey], float]
     ) -> None:
         self.labels: Sequence[str] = tuple(labels)
+        self.groups: Sequence[int] = tuple(range(len(keys)))
+        """Which logs are parts of one file: those with the same number."""
+        self.is_part = False
+        """Whether a log is only a part of its file, so that its bytes are not all its own."""
         self.keys = tuple(keys)
         self._source, self._shift = source, shift
         self._number = 0

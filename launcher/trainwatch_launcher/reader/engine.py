@@ -36,13 +36,17 @@ TELL_EVERY = 0.2
 
 if TYPE_CHECKING:
     class LogName(NamedTuple):
-        """Where a log lies: an attempt's directory, or a file that no launcher wrote; seconds to add to its times."""
+        """Where a log lies: an attempt's directory, or a file that no launcher wrote; seconds to add to its times.
+
+        `only`: an expression for the lines that are meant, when the file holds those of others too.
+        """
 
         path: str
         is_attempt: bool
         shift: float
+        only: str = ""
 else:
-    LogName = namedtuple("LogName", "path is_attempt shift")
+    LogName = namedtuple("LogName", "path is_attempt shift only", defaults=("",))
 
 
 class EngineError(Exception):
@@ -59,7 +63,7 @@ class Engine:
     def ask(self, operation: str, names: Sequence[LogName], asked: Facts, stop: Stop) -> Answer:
         """The answer to one question; it ends early, without an error, once `stop()` is true. Raises EngineError."""
         try:
-            logs = [TimedLog(self._index(name), name.shift) for name in names]
+            logs = [TimedLog(self._index(name), name.shift, _only(name)) for name in names]
             yield from OPERATIONS[operation](logs, asked, stop)
         except Cancelled:
             return
@@ -82,6 +86,10 @@ class Engine:
                     self._indexes.popitem(last=False)
             self._indexes.move_to_end(key)
             return index
+
+
+def _only(name: LogName) -> Query | None:
+    return Query(name.only, regex=True, case=True) if name.only else None
 
 
 def _ends(logs: list[TimedLog], asked: Facts, stop: Stop) -> Answer:

@@ -76,7 +76,7 @@ class LogIndex:
     def _set_up(self, log_path: str, index_path: str) -> None:
         self.log_path, self.index_path = log_path, index_path
         self._lock = RLock()
-        self._log_size = 0
+        self._log_size = self._number = 0
         self._records = IndexRecords(self._read_index)
         # counted by us where the index has gaps: (offset, line), sorted both ways
         self._counted: list[tuple[int, int]] = []
@@ -194,7 +194,7 @@ class LogIndex:
     def _refresh(self) -> int:
         """Load what the index has got since the last call; returns the log's size."""
         index_size = self._index_size()
-        if size(self.log_path) < self._log_size or index_size < self._records.read_to:
+        if self._is_another() or size(self.log_path) < self._log_size or index_size < self._records.read_to:
             self._records = IndexRecords(self._read_index)
             self._counted, self._hand = [], (0, 0)
         while index_size - self._records.read_to >= RECORD.size:
@@ -204,6 +204,17 @@ class LogIndex:
                 break
         self._log_size = size(self.log_path)
         return self._log_size
+
+    def _is_another(self) -> bool:
+        """Whether another file is in the place of one that no launcher wrote: those are rotated."""
+        if self.index_path:
+            return False
+        try:
+            number = os.lstat(self.log_path).st_ino
+        except OSError:
+            return False
+        before, self._number = self._number, number
+        return before not in (0, number)
 
     def _index_size(self) -> int:
         """Bytes in the index now; an index that cannot be seen is none: lines are counted then."""

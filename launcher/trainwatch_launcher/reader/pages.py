@@ -101,7 +101,8 @@ def pages(
     QueryError, Cancelled and OSError.
     """
     maker = _Maker(logs, ends, wanted, cancelled, tools)
-    step = FIRST_SIFTED // len(logs) if wanted.queries else FIRST
+    sifted = bool(wanted.queries) or any(log.only is not None for log in logs)
+    step = FIRST_SIFTED // len(logs) if sifted else FIRST
     started, found, done = clocks.monotonic(), 0, 0
     while True:
         edge = cuts_.further(logs, cuts, ends, step) if wanted.down else cuts_.back(logs, cuts, step)
@@ -125,10 +126,11 @@ class _Maker:
         self, logs: Sequence[TimedLog], ends: Cuts, wanted: Wanted, cancelled: Callable[[], bool], tools: Tools
     ) -> None:
         self._logs, self._ends, self._wanted, self._cancelled, self._tools = logs, ends, wanted, cancelled, tools
+        self._is_sifted = bool(wanted.queries) or any(log.only is not None for log in logs)
 
     def window(self, low: Cuts, high: Cuts, most: int) -> tuple[list[Entry], Cuts]:
         """The first (or last) `most` lines between two cuts that are wanted, in order; and the cuts that they reach."""
-        starts = self._passed(low, high) if self._wanted.queries else None
+        starts = self._passed(low, high) if self._is_sifted else None
         keyed: list[tuple[float, int, int, int, bool]] = []
         for number, log in enumerate(self._logs):
             if low[number] < high[number]:
@@ -194,9 +196,18 @@ class _Maker:
         if context:  # a line beyond the window may want its neighbours shown
             low = [log.lines_before(at, context) for log, at in zip(self._logs, low)]
             high = [log.lines_after(at, context, log.size()) for log, at in zip(self._logs, high)]
-        spans = enumerate(zip(self._logs, low, high))
-        pieces = (piece for number, (log, start, end) in spans for piece in blocks(log, number, start, end))
-        return passing(self._wanted.queries, pieces, lambda number, start: self._logs[number].line(start),
+        together = [number for number, log in enumerate(self._logs) if log.only is None]
+        passed = self._sifted(together, self._wanted.queries, low, high)
+        for number, log in enumerate(self._logs):
+            if log.only is not None:
+                passed.update(self._sifted([number], [log.only, *self._wanted.queries], low, high))
+        return passed
+
+    def _sifted(self, numbers: list[int], queries: list[Query], low: Cuts, high: Cuts) -> dict[int, list[int]]:
+        pieces = (piece for at in numbers for piece in blocks(self._logs[at], at, low[at], high[at]))
+        if not queries:
+            return {number: line_starts(start, data) for number, start, data in _whole(pieces)}
+        return passing(queries, pieces, lambda number, start: self._logs[number].line(start),
                        self._cancelled, self._tools)
 
 
@@ -213,6 +224,15 @@ def passing(
         passed = found
         pieces = _lines_at(passed, line)
     return passed
+
+
+def _whole(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """Pieces of the same log as one."""
+    parts: dict[int, tuple[int, list[bytes]]] = {}
+    for number, start, data in pieces:
+        parts.setdefault(number, (start, []))[1].append(data)
+    for number, (start, found) in parts.items():
+        yield number, start, b"".join(found)
 
 
 def _lines_at(places: dict[int, list[int]], line: Callable[[int, int], bytes]) -> Iterator[Piece]:

@@ -43,10 +43,12 @@ def search(
     told = 0
     for number, low, high in _order(logs, froms, ends, at, down):
         pieces = blocks(logs[number], number, low, high)
-        if told > MOST and len(queries) == 1:
-            yield Found(number, low, high, count(queries[0], pieces, cancelled, tools), None)
+        only = logs[number].only
+        wanted = [*queries, only] if only is not None else list(queries)
+        if told > MOST and len(wanted) == 1:
+            yield Found(number, low, high, count(wanted[0], pieces, cancelled, tools), None)
             continue
-        passed = passing(queries, pieces, lambda which, start: logs[which].line(start), cancelled, tools)
+        passed = passing(wanted, pieces, lambda which, start: logs[which].line(start), cancelled, tools)
         starts = array("Q", passed.get(number, ()))
         told += len(starts)
         yield Found(number, low, high, len(starts), starts if told <= MOST else None)

@@ -11,6 +11,10 @@ from trainwatch_launcher.reader import log
 from trainwatch_launcher.reader.log import LogIndex
 from trainwatch_launcher.reader.stamps import HEAD, Stamps
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trainwatch_launcher.reader.query import Query
+
 BLOCK = 1 << 12
 """Bytes read at first where an end of a line is looked for."""
 LONGEST = 16 << 20
@@ -24,10 +28,13 @@ FAR = 1 << 20
 class TimedLog:
     """A log of any size. `shift` seconds are added to its times: they lead to the clock that all logs are compared on.
 
+    Of a file that holds several ranks' lines, the lines that match `only` are this log.
+
     Methods raise OSError when the log is there and cannot be read.
     """
 
-    def __init__(self, index: LogIndex, shift: float = 0.0) -> None:
+    def __init__(self, index: LogIndex, shift: float = 0.0, only: Query | None = None) -> None:
+        self.only = only
         self.index = index
         self.path = index.log_path
         self.shift = shift

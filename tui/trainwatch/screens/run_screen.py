@@ -154,7 +154,7 @@ class RunScreen(Once, Screen[None]):
         from trainwatch.screens.commands import Commands, commands_for
 
         label, holder = run.label(attempt.key), run.label(holding.container(attempt.key))
-        log = log_path(attempt.directory)
+        log = self.feed.log_path(attempt.key) or log_path(attempt.directory)
         found = commands_for(self.feed.program, self.feed.name, label, holder, log)
         self.app.push_screen(Commands(f"commands for rank {label}", found))
 

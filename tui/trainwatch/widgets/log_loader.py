@@ -24,6 +24,11 @@ class LogReader(Protocol):
     labels: Sequence[str]
     """What each log is called; one that is read alone needs no name."""
 
+    groups: Sequence[int]
+    """Which logs are parts of one file: those with the same number."""
+    is_part: bool
+    """Whether a log is only a part of its file, so that its bytes are not all its own."""
+
     async def read(self, offset: int, length: int) -> bytes:
         """Bytes of the first log; fewer at its end."""
         ...

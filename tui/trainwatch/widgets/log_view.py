@@ -42,7 +42,7 @@ class LogView(LogMover):
         """Show another log, or other lines of it, from the end; with `keep` what is looked for stays."""
         folded = isinstance(self._lines, PagedLines) and self._lines.folded
         self.sifting = sifting
-        if reader is not None and (len(reader.labels) > 1 or sifting.queries):
+        if reader is not None and (len(reader.labels) > 1 or sifting.queries or reader.is_part):
             loader = PageLoader(self._start, self._run, self._grown, self._failed, sifting)
             self._loader = loader
         else:
@@ -129,10 +129,7 @@ class LogView(LogMover):
         if start is None:
             return None
         if isinstance(self._lines, PagedLines):
-            cuts = self._lines.cuts_above(start)
-            entry = self._lines.entry(start)
-            cuts[entry.log] = entry.end + 1 if below else entry.start
-            return cuts
+            return self._lines.cuts_above(start, below)
         line = self._lines.line_at(start)
         return [min(line.end + 1, self._lines.size) if below else start]
 

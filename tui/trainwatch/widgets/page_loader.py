@@ -69,6 +69,7 @@ class PageLoader:
         self._generation += 1
         self.reader = reader
         self.lines = PagedLines()
+        self.lines.groups = reader.groups if reader is not None else ()
         self._wants = None
         self._looking = self._broken = False
         self._quiet, self._ends, self.progress = 0, [], ""

@@ -38,6 +38,8 @@ class PagedLines:
         self.at_top = self.at_end = False
         self.near_end = False
         """Whether what follows the window is little, so that the end is best reached from here."""
+        self.groups: Sequence[int] = ()
+        """Which logs are parts of one file, and so have the same cuts: those with the same number."""
         self.span = (0.0, 0.0)
         """When the first and the last line of all were written."""
         self.folded = False
@@ -81,7 +83,7 @@ class PagedLines:
     def _drop_top(self, count: int) -> None:
         if count > 0:
             for entry in self.entries[:count]:
-                self.low[entry.log] = max(self.low[entry.log], entry.end + 1)
+                self._cut(self.low, entry.log, max(self.low[entry.log], entry.end + 1))
             del self.entries[:count]
             self._first += count
             self.at_top = False
@@ -89,7 +91,7 @@ class PagedLines:
     def _drop_bottom(self, count: int) -> None:
         if count > 0:
             for entry in self.entries[-count:]:
-                self.high[entry.log] = min(self.high[entry.log], entry.start)
+                self._cut(self.high, entry.log, min(self.high[entry.log], entry.start))
             self._torn = 0
             del self.entries[-count:]
             self.at_end = False
@@ -105,7 +107,7 @@ class PagedLines:
                 if entry.end != self.high[entry.log]:
                     break
                 self._torn += 1
-                self.high[entry.log] = entry.start
+                self._cut(self.high, entry.log, entry.start)
             self.near_end = near and not self._is_torn()
         else:
             self.near_end = self.near_end and near
@@ -125,12 +127,28 @@ class PagedLines:
         """The number of one of the window's lines, counted from its top."""
         return self._first + at
 
-    def cuts_above(self, start: int) -> list[int]:
-        """The cuts above one line of the window."""
+    def cuts_above(self, start: int, below: bool = False) -> list[int]:
+        """The cuts above one line of the window, or `below` it."""
         cuts = list(self.low)
         for entry in self.entries[:max(0, start - self._first)]:
             cuts[entry.log] = max(cuts[entry.log], entry.end + 1)
-        return [min(cut, high) for cut, high in zip(cuts, self.high, strict=True)]
+        own = self.entry(start)
+        cuts[own.log] = own.end + 1 if below else own.start
+        newest: dict[int, int] = {}
+        for log, cut in enumerate(cuts):
+            newest[self._group(log)] = max(cut, newest.get(self._group(log), 0))
+        return [min(newest[self._group(log)], high) for log, high in enumerate(self.high)]
+
+    def _group(self, log: int) -> int:
+        return self.groups[log] if log < len(self.groups) else log
+
+    def _cut(self, cuts: list[int], log: int, cut: int) -> None:
+        """Set the cut of a log, and of all that are parts of the same file."""
+        cuts[log] = cut
+        if len(set(self.groups)) < len(self.groups):
+            for other in range(len(cuts)):
+                if self._group(other) == self._group(log):
+                    cuts[other] = cut
 
     def find(self, log: int, offset: int) -> int | None:
         """The line of the window that holds a byte of a log; None when none does."""
