@@ -191,6 +191,12 @@ class TrainwatchApp(App[int]):
         else:
             self.notify(f"Asked {wish.name} to {wish.command} its hold…", timeout=3, markup=False)
 
+    def on_control_many(self, wish: wishes.ControlMany) -> None:
+        """Ask several launchers for the same, beside all else: there may be thousands."""
+        if self.following is not None:
+            self.run_worker(self.following.ask_many(wish.keys, wish.command), group="ask")
+            self.notify(f"Asked {len(wish.keys)} ranks to {wish.command} their holds…", timeout=3, markup=False)
+
     async def on_open_run(self, wish: wishes.OpenRun) -> None:
         """Watch another run; Esc comes back. A key that came twice opens it once."""
         if self._open_source is None or isinstance(self.screen, RunScreen):
