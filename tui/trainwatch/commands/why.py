@@ -232,15 +232,20 @@ def of_run(written: str | None) -> Answer:
         run, now = followed.run, time.time()
         read = _read_missing(followed, run, cause_of(run, now))
         cause = cause_of(run, now, read)
-        file = None
-        if cause is not None and cause.key is not None:
-            file = log_path(run.attempts[cause.key].directory)
-        answer = Answer(cause, file, run.run_id or path, {})
-        answer.hosts = {attempt.key.rank: attempt.host for attempt in run.current() if not attempt.nested}
-        answer.kinds = {attempt.key.rank: NONE for attempt in run.current() if not attempt.nested}
-        return answer
+        return about(run, cause, path)
     finally:
         followed.close()
+
+
+def about(run: Run, cause: Cause | None, name: str) -> Answer:
+    """The answer on a run whose cause is known. `name` is what the user called it."""
+    file = None
+    if cause is not None and cause.key is not None:
+        file = log_path(run.attempts[cause.key].directory)
+    answer = Answer(cause, file, run.run_id or name, {})
+    answer.hosts = {attempt.key.rank: attempt.host for attempt in run.current() if not attempt.nested}
+    answer.kinds = {attempt.key.rank: NONE for attempt in run.current() if not attempt.nested}
+    return answer
 
 
 def _read_missing(followed: Followed, run: Run, cause: Cause | None) -> dict[AttemptKey, Diagnosis]:
