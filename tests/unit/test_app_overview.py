@@ -74,11 +74,12 @@ async def test_why_goes_to_the_first_failure_from_anywhere(tmp_path):
         await settle(pilot)
         await press(pilot, "g")
         assert table(pilot).selected == AttemptKey(0)
-        await press(pilot, "w")
+        await press(pilot, "w", "escape")
         assert table(pilot).selected == AttemptKey(2)
         await press(pilot, "g")
         await pilot.click("#banner")
-        await settle(pilot)
+        await wait_for(pilot, lambda: "root cause" in screen_text(pilot))
+        await press(pilot, "escape")
         assert table(pilot).selected == AttemptKey(2)
 
 

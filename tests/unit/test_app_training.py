@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from builders import NOW, RunBuilder, at, gpu, training_at, with_history
-from support.screens import app_on, notes, press, screen_text, settle, wait_for
+from support.screens import app_on, press, screen_text, settle, wait_for
 from trainwatch.screens.chart import ChartScreen
 from trainwatch.screens.overview import Overview
 from trainwatch.widgets.rank_table import RankTable
@@ -57,7 +57,7 @@ async def test_what_stands_out_is_said_and_one_key_leads_there(tmp_path):
     async with app_on(tmp_path).run_test(size=NARROW) as pilot:
         await settle(pilot)
         assert "▲ rank 2: loss is nan at step 4120" in screen_text(pilot)
-        await press(pilot, "w")
+        await press(pilot, "w", "escape")
         assert pilot.app.screen.query_one(RankTable).selected.rank == 2
         assert "! loss is nan at step 4120" in screen_text(pilot)
         await press(pilot, "p")
@@ -69,8 +69,8 @@ async def test_nothing_stands_out_in_a_good_run(tmp_path):
     async with app_on(tmp_path).run_test(size=NARROW) as pilot:
         await settle(pilot)
         await press(pilot, "w")
-        assert "none stands out" in notes(pilot)
-        await press(pilot, "p")
+        assert "none stands out" in screen_text(pilot)
+        await press(pilot, "escape", "p")
         assert "No rank stands out" in screen_text(pilot)
 
 
@@ -85,7 +85,7 @@ async def test_after_a_failure_only_what_may_be_its_cause_stands_out(tmp_path):
         at(run, 0).set(gpus=[gpu(0, 4, lost=True)])
         pilot.app._source.look()
         await wait_for(pilot, lambda: "▲ rank 0: GPU 4 is lost: it fell off the bus" in screen_text(pilot))
-        await press(pilot, "w")
+        await press(pilot, "w", "escape")
         assert pilot.app.screen.query_one(RankTable).selected.rank == 3
 
 

@@ -15,6 +15,7 @@ CELLS = "cells"
 TIMELINE = "timeline"
 LANES = "lanes"
 CHART = "chart"
+FAILURE = "failure"
 RUNS = "runs"
 TABLE = "table"
 VIEW = "view"
@@ -23,6 +24,7 @@ MERGED = "merged"
 TITLES = {
     OVERVIEW: "Overview",
     RANK: "Rank",
+    FAILURE: "Why it failed",
     LOG: "Log",
     GRID: "Grid",
     CELLS: "Among the cells",
@@ -39,7 +41,7 @@ TITLES = {
 
 ALL_RANKS = (OVERVIEW, GRID, TIMELINE)
 """Where all ranks are seen, and one of them is selected."""
-ONE_RUN = (*ALL_RANKS, RANK, LOG)
+ONE_RUN = (*ALL_RANKS, RANK, LOG, FAILURE)
 
 
 @dataclass(frozen=True)
@@ -85,8 +87,12 @@ ACTIONS = (
            ONE_RUN, footer=10),
     Action("extend", "e", "extend", "Hold a failed rank for longer", ONE_RUN, footer=4),
     Action("release", "x", "release", "End the hold of a failed rank now", ONE_RUN, footer=5),
-    Action("why", "w", "why", "Go to the rank that failed first, else to the one that stands out most", (OVERVIEW,),
-           footer=7),
+    Action("why", "w", "why", "Why it failed: where it began, its lines, who died of it; else what stands out",
+           (*ALL_RANKS, RANK), footer=7),
+    Action("line", "enter,l", "the line", "Go to the line in the log that says why", (FAILURE,), "⏎ l", 1),
+    Action("copy_ticket", "c", "copy", "Copy all this as Markdown, for a ticket", (FAILURE,), footer=2),
+    Action("release_others", "X", "release others", "End the holds of all ranks but the one where it began", (FAILURE,),
+           footer=6),
     Action("grid", "o", "grid", "A cell for each rank: thousands at one glance", (OVERVIEW,), footer=9),
     Action("timeline", "t", "timeline", "Phases of all ranks over time: who was where when", (OVERVIEW, GRID),
            footer=9),
@@ -138,10 +144,10 @@ ACTIONS = (
     Action("cell_first", "g,home", "first", "The first rank", (CELLS,), "g", palette=False),
     Action("cell_last", "G,end", "last", "The last rank", (CELLS,), "G", palette=False),
     # A page
-    Action("page_line_down", "j", "down", "One row down", (RANK,), "j ↓", palette=False),
-    Action("page_line_up", "k", "up", "One row up", (RANK,), "k ↑", palette=False),
-    Action("page_top", "g", "top", "The top of the page", (RANK,), palette=False),
-    Action("page_bottom", "G", "bottom", "The bottom of the page", (RANK,), palette=False),
+    Action("page_line_down", "j", "down", "One row down", (RANK, FAILURE), "j ↓", palette=False),
+    Action("page_line_up", "k", "up", "One row up", (RANK, FAILURE), "k ↑", palette=False),
+    Action("page_top", "g", "top", "The top of the page", (RANK, FAILURE), palette=False),
+    Action("page_bottom", "G", "bottom", "The bottom of the page", (RANK, FAILURE), palette=False),
     # A log
     Action("follow", "f", "follow", "Go to the end and follow new lines, or stop following", (VIEW,), footer=1),
     Action("bottom", "G,end", "end", "The end of the log, and follow it", (VIEW,), "G", palette=False),
@@ -191,6 +197,7 @@ ACTIONS = (
     Action("toggle_theme", "T", "theme", "Light or dark", (APP,)),
     Action("back", "escape", "back", "One step back", (RANK, LOG, MERGED, GRID, TIMELINE, CHART), "esc", 80,
            palette=False),
+    Action("back", "escape,w", "back", "One step back", (FAILURE,), "esc", 80, palette=False),
     Action("quit", "q,ctrl+c", "quit", "Leave; the run goes on (only a demo stops its workers)", (APP,),
            footer=91),
 )  # fmt: skip

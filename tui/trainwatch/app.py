@@ -20,7 +20,8 @@ from textual.screen import Screen
 from textual.theme import ThemeProvider
 from textual.widgets import Input
 
-from trainwatch import actions, browser, theme
+from trainwatch import actions, alarm, browser, theme
+from trainwatch.alarm import Alarm
 from trainwatch.following import Following
 from trainwatch.model.failure import first_failure
 from trainwatch.model.state import EMPTY, Run
@@ -64,6 +65,7 @@ class TrainwatchApp(App[int]):
         theme_name: str | None = None,
         keep_hold: bool = True,
         gpu_price: float | None = None,
+        on_failure: Alarm = Alarm(),  # noqa: B008 - it does not change
     ) -> None:
         self._first_theme = theme_name or theme.preferred(dict(os.environ))
         super().__init__()
@@ -74,6 +76,8 @@ class TrainwatchApp(App[int]):
         self._dirty = False
         self._shown_at = 0.0
         self._rang = False
+        self._alarm, self._opened_at = on_failure, 0.0
+        self._alarmed: set[str] = set()
         self._told_trouble = ""
         self.ansi_theme_dark, self.ansi_theme_light = theme.LOG_DARK, theme.LOG_LIGHT
 
@@ -112,7 +116,7 @@ class TrainwatchApp(App[int]):
         from trainwatch.screens.overview import Overview
 
         following = self.following = Following(source, self._clock, program(), self._keep_hold, self._gpu_price)
-        self._rang, self._told_trouble = False, ""
+        self._rang, self._told_trouble, self._opened_at = False, "", self._clock()
 
         async def closed(_: object = None) -> None:
             await following.close()
@@ -147,8 +151,29 @@ class TrainwatchApp(App[int]):
         if not self._rang and first_failure(run) is not None:
             self._rang = True
             self.bell()
+            if self.following is not None and not browser.is_there():
+                self.run_worker(self._raise_alarm(self.following, self._opened_at), group="alarm", exit_on_error=False)
         self._tell_trouble(run.trouble)
         self._pass_answers()
+
+    async def _raise_alarm(self, following: Following, opened: float) -> None:
+        """Tell of the first failure beside the screen, once for a run, unless it is an old one."""
+        await asyncio.sleep(alarm.SETTLE)
+        run, now = following.run, following.now()
+        failure = first_failure(run, now)
+        if failure is None or failure.time < opened - alarm.NEWS or following.name in self._alarmed:
+            return
+        self._alarmed.add(following.name)
+        if self._alarm.notify and self._driver is not None:
+            said = alarm.words(failure, run.run_id or following.name)
+            self._driver.write(await alarm.sequence(*said, dict(os.environ)))
+        if self._alarm.command:
+            from trainwatch.commands import why
+
+            answer = why.as_json(why.about(run, failure.cause, following.name))
+            wrong = await alarm.run(self._alarm.command, answer)
+            if wrong:
+                self.notify(wrong, title="--on-failure", severity="warning", timeout=10, markup=False)
 
     def _tell_trouble(self, trouble: str) -> None:
         """Say once that the run directory as a whole cannot be read any more; the header goes on saying it."""
@@ -190,6 +215,12 @@ class TrainwatchApp(App[int]):
             self.notify(str(error), severity="error", markup=False)
         else:
             self.notify(f"Asked {wish.name} to {wish.command} its hold…", timeout=3, markup=False)
+
+    def on_control_many(self, wish: wishes.ControlMany) -> None:
+        """Ask several launchers for the same, beside all else: there may be thousands."""
+        if self.following is not None:
+            self.run_worker(self.following.ask_many(wish.keys, wish.command), group="ask")
+            self.notify(f"Asked {len(wish.keys)} ranks to {wish.command} their holds…", timeout=3, markup=False)
 
     async def on_open_run(self, wish: wishes.OpenRun) -> None:
         """Watch another run; Esc comes back. A key that came twice opens it once."""
@@ -308,10 +339,13 @@ def _scopes(screen: Screen[object]) -> tuple[str, ...]:
     return tuple(getattr(screen, "SCOPES", ()))
 
 
-def run(target: Path, keep_hold: bool = True, gpu_price: float | None = None) -> int:
+def run(
+    target: Path, keep_hold: bool = True, gpu_price: float | None = None, on_failure: Alarm = Alarm()  # noqa: B008
+) -> int:
     """Show a run directory, or a directory of runs to pick from; returns the exit code. Raises TargetError.
 
     With `keep_hold` holds are extended while shells are open beside their ranks. `gpu_price`: of an hour of one GPU.
+    `on_failure`: what is done on a run's first failure.
     """
     from trainwatch.opening import directory
     from trainwatch_launcher.reader.runs import locate
@@ -323,7 +357,8 @@ def run(target: Path, keep_hold: bool = True, gpu_price: float | None = None) ->
 
     async def app() -> TrainwatchApp:
         source = None if is_root else await opened(target)
-        return TrainwatchApp(source, root=target, open_source=opened, keep_hold=keep_hold, gpu_price=gpu_price)
+        return TrainwatchApp(source, root=target, open_source=opened, keep_hold=keep_hold, gpu_price=gpu_price,
+                             on_failure=on_failure)  # fmt: skip
 
     return _show(app)
 
@@ -341,14 +376,17 @@ def run_logs(paths: Sequence[str], gpu_price: float | None = None) -> int:
     return _show(app)
 
 
-def run_elsewhere(named: Named, keep_hold: bool = True, gpu_price: float | None = None) -> int:
+def run_elsewhere(
+    named: Named, keep_hold: bool = True, gpu_price: float | None = None, on_failure: Alarm = Alarm()  # noqa: B008
+) -> int:
     """Show a run that is reached over hosts; returns the exit code. Raises SourceError."""
     from trainwatch.commands.remote import ask
     from trainwatch.opening import open_source
 
     async def app() -> TrainwatchApp:
         question = None if browser.is_there() else ask
-        return TrainwatchApp(await open_source(named, question), keep_hold=keep_hold, gpu_price=gpu_price)
+        source = await open_source(named, question)
+        return TrainwatchApp(source, keep_hold=keep_hold, gpu_price=gpu_price, on_failure=on_failure)
 
     return _show(app)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from trainwatch.alarm import Alarm
     from trainwatch.targets import Named
 
 DESCRIPTION = "Watch a training run: all ranks, their logs, who failed first, and a shell beside it."
@@ -138,7 +139,7 @@ def _refuse_unknown_command(argv: list[str]) -> None:
 
 def _watch(argv: list[str]) -> int:
     """The screen."""
-    from trainwatch.commands.arguments import price_of_gpus
+    from trainwatch.commands.arguments import alarm_for, price_of_gpus
     from trainwatch.commands.targets import TargetError, find, is_remote, named
     from trainwatch.config import load
 
@@ -148,11 +149,13 @@ def _watch(argv: list[str]) -> int:
     paid = price_of_gpus(options.gpu_price)
     if options.more:
         return _watch_logs([written, *options.more], paid)
+    alarm = alarm_for(options.on_failure, options.no_notify)
     try:
         if written is not None:
             meant = named(written, options.hosts)
+            alarm = alarm_for(options.on_failure, options.no_notify, meant.options)
             if is_remote(meant):
-                return _watch_elsewhere(meant, keep_hold, paid)
+                return _watch_elsewhere(meant, keep_hold, paid, alarm)
             written = getattr(meant.target, "path", written)
         target = find(written)
     except TargetError as error:
@@ -163,7 +166,7 @@ def _watch(argv: list[str]) -> int:
         raise
     from trainwatch.app import run
 
-    code: int = run(Path(target.path), keep_hold, paid)
+    code: int = run(Path(target.path), keep_hold, paid, alarm)
     return code
 
 
@@ -184,13 +187,13 @@ def _watch_logs(paths: list[str], gpu_price: float | None) -> int:
     return code
 
 
-def _watch_elsewhere(meant: Named, keep_hold: bool, gpu_price: float | None) -> int:
+def _watch_elsewhere(meant: Named, keep_hold: bool, gpu_price: float | None, alarm: Alarm) -> int:
     from trainwatch.app import run_elsewhere
     from trainwatch.commands.targets import TargetError
     from trainwatch.sources.base import SourceError
 
     try:
-        code: int = run_elsewhere(meant, keep_hold, gpu_price)
+        code: int = run_elsewhere(meant, keep_hold, gpu_price, alarm)
     except SourceError as error:
         raise TargetError(str(error)) from None
     return code
@@ -198,7 +201,7 @@ def _watch_elsewhere(meant: Named, keep_hold: bool, gpu_price: float | None) -> 
 
 def parser() -> argparse.ArgumentParser:
     """The command line of `trainwatch` when it is no command's."""
-    from trainwatch.commands.arguments import price
+    from trainwatch.commands.arguments import command, price
     from trainwatch_launcher.version import __version__
 
     parser = argparse.ArgumentParser(
@@ -212,6 +215,9 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--no-keep-hold", action="store_true", help=NO_KEEP_HOLD)
     parser.add_argument("--gpu-price", metavar="PRICE", type=price,
                         help="what an hour of one GPU costs: GPU-hours are told in money too")
+    parser.add_argument("--on-failure", metavar="COMMAND", type=command,
+                        help="run this once on the run's first failure, with the JSON of trainwatch why on its stdin")
+    parser.add_argument("--no-notify", action="store_true", help="no notification by the terminal on a failure")
     parser.add_argument("--version", action="version", version=f"trainwatch {__version__}")
     return parser
 

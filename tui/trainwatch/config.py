@@ -20,6 +20,7 @@
 """
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -36,11 +37,12 @@ from trainwatch_launcher.reader.runs import TargetError
 toml: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 FILE = "config.toml"
+WANTED = {int: "a number above 0", str: "text", bool: "true or false"}
 
 
 @dataclass(frozen=True)
 class Options:
-    """How targets are reached. In the file under [options] for all, or beside one target."""
+    """How targets are reached and told of. In the file under [options] for all, or beside one target."""
 
     ssh_config: str = ""
     """A file to use instead of ~/.ssh/config."""
@@ -50,6 +52,10 @@ class Options:
     """The Python to use on the hosts, a name or a path; without one the first that is new enough."""
     container: str = ""
     """The container of a pod, when it is not the default one."""
+    on_failure: str = ""
+    """A command line to run on the first failure; empty: none."""
+    notify: bool = True
+    """Whether the terminal is asked to notify of the first failure."""
 
 
 @dataclass(frozen=True)
@@ -145,10 +151,13 @@ def _options(base: Options, table: Mapping[str, Any], where: str) -> Options:
     kinds: dict[str, type] = {each.name: type(each.default) for each in fields(Options)}
     _only(table, tuple(kinds), where)
     for name, value in table.items():
-        if type(value) is not kinds[name] or (isinstance(value, int) and value < 1):
-            wanted = "a number above 0" if kinds[name] is int else "text"
-            raise ValueError(f"{where}.{name} must be {wanted}")
+        if type(value) is not kinds[name] or (type(value) is int and value < 1):
+            raise ValueError(f"{where}.{name} must be {WANTED[kinds[name]]}")
     changed = dict(table)
+    try:
+        shlex.split(changed.get("on_failure", ""))
+    except ValueError as error:
+        raise ValueError(f"{where}.on_failure: {error}") from None
     if "ssh_config" in changed:
         changed["ssh_config"] = str(Path(changed["ssh_config"]).expanduser())
     return replace(base, **changed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from trainwatch.link import Link
 from trainwatch.logs import Logs
@@ -23,6 +23,8 @@ from trainwatch_launcher.reader.attempt import log_path
 from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.rundir.gpus import Metrics
 
+AT_ONCE = 32
+"""Requests that are written at the same time."""
 KEEP_EVERY = 1.0
 """Seconds between two looks whether a hold is to be kept."""
 ANSWER_WITHIN = 10.0
@@ -38,6 +40,32 @@ class Answer:
 
 
 @dataclass
+class _Batch:
+    """Several requests for the same, which are answered by one sentence."""
+
+    command: str
+    left: int
+    good: int = 0
+    bad: list[str] = field(default_factory=list)
+
+    def add(self, label: str, answer: Answer) -> Answer | None:
+        """One more is answered; the sentence for all, when it is the last one."""
+        self.left -= 1
+        if answer.good:
+            self.good += 1
+        else:
+            self.bad.append(label)
+        if self.left:
+            return None
+        done = "released" if self.command == "release" else "held for longer"
+        said = f"{self.good} rank{' is' if self.good == 1 else 's are'} {done}."
+        if self.bad:
+            more = f" and {len(self.bad) - 5} more" if len(self.bad) > 5 else ""
+            said += f" Not: rank {', '.join(self.bad[:5])}{more}; x on each says why."
+        return Answer(said, not self.bad)
+
+
+@dataclass
 class _Asked:
     key: AttemptKey
     command: str
@@ -46,6 +74,8 @@ class _Asked:
     """Nobody has asked for it in person: only that it did not work is worth words."""
     taking_back: asyncio.Task[str] | None = None
     """Once nobody has answered in time; it gives the words for what became of the request."""
+    batch: _Batch | None = None
+    """What it was asked together with."""
 
 
 class Following:
@@ -134,32 +164,59 @@ class Following:
         self._asked[request] = _Asked(key, command, self.now() + ANSWER_WITHIN)
         return request
 
+    async def ask_many(self, keys: Sequence[AttemptKey], command: str) -> None:
+        """Write the same request to several, whose one answer `answers` will give."""
+        batch = _Batch(command, len(keys))
+
+        async def ask(key: AttemptKey) -> None:
+            try:
+                request = await self._source.request(key, command)
+            except SourceError as error:
+                self._note(batch.add(self._run.label(key), Answer(str(error), False)))
+            else:
+                self._asked[request] = _Asked(key, command, self.now() + ANSWER_WITHIN, batch=batch)
+
+        for first in range(0, len(keys), AT_ONCE):
+            await asyncio.gather(*[ask(key) for key in keys[first : first + AT_ONCE]])
+
+    def _note(self, answer: Answer | None) -> None:
+        if answer is not None:
+            self._notes.append(answer)
+
     def answers(self) -> list[Answer]:
         """The answers that came since the last call, and the requests that got none in time."""
-        found = []
         for request, asked in list(self._asked.items()):
             attempt = self._run.attempts.get(asked.key)
             event = attempt.answer(request) if attempt is not None else None
-            label = self._run.label(asked.key)
             if event is not None:
-                result = event.text("result")
-                if not asked.quiet:
-                    found.append(_answer(self._run, asked, result, self.now()))
-                else:
-                    self._note_kept(asked.key, "" if result == "done" else f"it says: {result or 'nothing'}")
+                self._answered(asked, event.text("result"))
             elif asked.taking_back is not None and asked.taking_back.done():
-                said = f"no answer to {asked.command} after {ANSWER_WITHIN:.0f} s. {asked.taking_back.result()}"
-                if asked.quiet:
-                    self._note_kept(asked.key, said)
-                else:
-                    found.append(Answer(f"Rank {label}: {said}", False))
+                self._unanswered(asked, asked.taking_back.result())
             else:
                 if asked.taking_back is None and self.now() > asked.deadline:
                     asked.taking_back = asyncio.create_task(self._take_back(asked.key, request))
                 continue
             del self._asked[request]
         notes, self._notes = self._notes, []
-        return found + notes
+        return notes
+
+    def _answered(self, asked: _Asked, result: str) -> None:
+        if asked.quiet:
+            self._note_kept(asked.key, "" if result == "done" else f"it says: {result or 'nothing'}")
+        else:
+            self._tell(asked, _answer(self._run, asked, result, self.now()))
+
+    def _unanswered(self, asked: _Asked, became: str) -> None:
+        said = f"no answer to {asked.command} after {ANSWER_WITHIN:.0f} s. {became}"
+        if asked.quiet:
+            self._note_kept(asked.key, said)
+        else:
+            self._tell(asked, Answer(f"Rank {self._run.label(asked.key)}: {said}", False))
+
+    def _tell(self, asked: _Asked, answer: Answer) -> None:
+        """An answer for a person; of several that were asked together the last one tells for all."""
+        batch = asked.batch
+        self._note(answer if batch is None else batch.add(self._run.label(asked.key), answer))
 
     @property
     def kept(self) -> frozenset[AttemptKey]:

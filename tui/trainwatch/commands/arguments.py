@@ -2,6 +2,11 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trainwatch.alarm import Alarm
+    from trainwatch.config import Options
 
 
 def price_of_gpus(given: float | None) -> float | None:
@@ -9,6 +14,25 @@ def price_of_gpus(given: float | None) -> float | None:
     from trainwatch.config import load
 
     return given if given is not None else load().gpu_price
+
+
+def alarm_for(on_failure: tuple[str, ...] | None, no_notify: bool, configured: Options | None = None) -> Alarm:
+    """What is done on the first failure: as the command line says, else as configured (for all, or for one target)."""
+    from trainwatch.alarm import Alarm, parsed
+    from trainwatch.config import load
+
+    options = configured if configured is not None else load().options
+    return Alarm(options.notify and not no_notify, parsed(options.on_failure) if on_failure is None else on_failure)
+
+
+def command(written: str) -> tuple[str, ...]:
+    """A command line as arguments. Raises ArgumentTypeError."""
+    from trainwatch.alarm import parsed
+
+    try:
+        return parsed(written)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error} in {written!r}") from None
 
 
 def price(written: str) -> float:

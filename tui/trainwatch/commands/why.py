@@ -15,10 +15,10 @@ from trainwatch.commands.targets import Followed, TargetError, find, is_remote, 
 from trainwatch.commands.why_text import lines_of
 from trainwatch.model import text
 from trainwatch.model.cause import Cause, find_cause
-from trainwatch.model.failure import cause_of
+from trainwatch.model.failure import cause_of, unexplained
 from trainwatch.model.inside import inside
 from trainwatch.model.parties import Party
-from trainwatch.model.state import Attempt, Run
+from trainwatch.model.state import Run
 from trainwatch.model.stillness import who_is_behind
 from trainwatch.sources.base import SourceError
 from trainwatch_launcher.diagnosis.answer import NONE, Diagnosis
@@ -232,24 +232,28 @@ def of_run(written: str | None) -> Answer:
         run, now = followed.run, time.time()
         read = _read_missing(followed, run, cause_of(run, now))
         cause = cause_of(run, now, read)
-        file = None
-        if cause is not None and cause.key is not None:
-            file = log_path(run.attempts[cause.key].directory)
-        answer = Answer(cause, file, run.run_id or path, {})
-        answer.hosts = {attempt.key.rank: attempt.host for attempt in run.current() if not attempt.nested}
-        answer.kinds = {attempt.key.rank: NONE for attempt in run.current() if not attempt.nested}
-        return answer
+        return about(run, cause, path)
     finally:
         followed.close()
+
+
+def about(run: Run, cause: Cause | None, name: str) -> Answer:
+    """The answer on a run whose cause is known. `name` is what the user called it."""
+    file = None
+    if cause is not None and cause.key is not None:
+        file = log_path(run.attempts[cause.key].directory)
+    answer = Answer(cause, file, run.run_id or name, {})
+    answer.hosts = {attempt.key.rank: attempt.host for attempt in run.current() if not attempt.nested}
+    answer.kinds = {attempt.key.rank: NONE for attempt in run.current() if not attempt.nested}
+    return answer
 
 
 def _read_missing(followed: Followed, run: Run, cause: Cause | None) -> dict[AttemptKey, Diagnosis]:
     """Diagnoses from the logs of attempts that went wrong without one: older launchers, or ones that were killed."""
     if cause is None:
         return {}
-    wanted = [attempt for attempt in run.current() if attempt.diagnosis is None and _went_wrong(attempt)]
     found: dict[AttemptKey, Diagnosis] = {}
-    for attempt in wanted[:MOST_READ]:
+    for attempt in unexplained(run)[:MOST_READ]:
         try:
             size = followed.log_size(attempt.key)
             start = max(0, size - MOST_TEXT)
@@ -260,9 +264,3 @@ def _read_missing(followed: Followed, run: Run, cause: Cause | None) -> dict[Att
         if told.kind != NONE:
             found[attempt.key] = told
     return found
-
-
-def _went_wrong(attempt: Attempt) -> bool:
-    """Whether it failed, or ended without saying how."""
-    status = attempt.status
-    return status is not None and (bool(status.exit_code) or (status.exit_code is None and status.ended is None))

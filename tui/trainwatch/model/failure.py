@@ -16,6 +16,7 @@ from trainwatch_launcher.diagnosis.frames import LOOKS_RAISED
 from trainwatch_launcher.diagnosis.statements import kind_of
 from trainwatch_launcher.diagnosis.table import COLLATERAL, kind
 from trainwatch_launcher.reader.changes import AttemptKey
+from trainwatch_launcher.rundir.records import Status
 from trainwatch_launcher.rundir.state import LOST, STALLED
 
 
@@ -39,19 +40,32 @@ class Failure:
     cause: Cause | None = None
     """What it was, who died of it, how sure that is, and what to do."""
 
+    @property
+    def root(self) -> AttemptKey:
+        """The attempt to look at: `key`, or one that has not failed itself but kept all others waiting."""
+        return self.cause.key if self.cause is not None and self.cause.key is not None else self.key
+
+    @property
+    def summary(self) -> str:
+        """What it was, in one line; may be empty."""
+        return (self.cause.summary if self.cause is not None else "") or self.reason
+
 
 def first_failure(
-    run: Run, now: float | None = None, states: Mapping[AttemptKey, str] | None = None
+    run: Run,
+    now: float | None = None,
+    states: Mapping[AttemptKey, str] | None = None,
+    read: Mapping[AttemptKey, Diagnosis] | None = None,
 ) -> Failure | None:
     """The rank that a failure of the run began on; None when none has failed.
 
     Only the newest attempt of each rank counts. With `now` (reader's clock, Unix seconds) lost ranks count too, from
     their last sign of life on. Local ranks count as well as the containers that they are in. `states` are those at
-    `now`, for whoever knows them already.
+    `now`, for whoever knows them already; `read` has diagnoses of logs whose launchers did not say why.
     """
     if not any(_has_failed(attempt, now, states) for attempt in run.current()):
         return None
-    parties = parties_of(run, now, states=states)
+    parties = parties_of(run, now, read, states)
     failed = [party for party in parties if party.failed]
     if not failed:
         return None
@@ -78,6 +92,22 @@ def cause_of(
     `read` has diagnoses of logs whose launchers did not say why, `others` those of logs that are no rank's.
     """
     return find_cause([*parties_of(run, now, read or {}), *others])
+
+
+def unexplained(run: Run) -> list[Attempt]:
+    """The attempts that failed, or ended without saying how, and whose launchers have not said why; the first first."""
+    found = [attempt for attempt in run.current() if attempt.diagnosis is None and _went_wrong(attempt.status)]
+    return sorted(found, key=lambda attempt: (_moment(attempt.status), attempt.key))
+
+
+def _went_wrong(status: Status | None) -> bool:
+    return status is not None and (bool(status.exit_code) or (status.exit_code is None and status.ended is None))
+
+
+def _moment(status: Status | None) -> float:
+    """When it ended, or gave its last sign of life."""
+    assert status is not None
+    return clock.server_time(status, status.exited if status.exited is not None else status.time)
 
 
 def _has_failed(attempt: Attempt, now: float | None, states: Mapping[AttemptKey, str] | None) -> bool:

@@ -19,9 +19,10 @@ class LogScreen(LogKeeper):
     BINDINGS = actions.bindings(actions.LOG)
     SCOPES = (actions.LOG, actions.VIEW)
 
-    def __init__(self, feed: Feed, key: AttemptKey) -> None:
+    def __init__(self, feed: Feed, key: AttemptKey, offset: int | None = None, line: int | None = None) -> None:
+        """The log of `key`, from the line that begins at `offset`, or has the number `line` (from 1); else its end."""
         super().__init__(feed)
-        self._key = key
+        self._key, self._offset, self._line = key, offset, line
         self._opened = False
 
     @property
@@ -56,8 +57,16 @@ class LogScreen(LogKeeper):
         if not self._opened:
             self._opened = True
             self.pane.open(self.feed.logs([self._key]), self.title_of(row), f"{row.label}.rank.log")
+            self.pane.go_when_known(self._go)
         phases = tuple((0, phase.offset) for phase in attempt.phases if phase.source == "marker")
         self.pane.rename(self.title_of(row), row.output_lines, phases)
+
+    def _go(self) -> None:
+        """To the line that was meant."""
+        if self._offset is not None:
+            self.pane.view.show_pattern(None, (0, self._offset))
+        elif self._line is not None:
+            self.pane.go_line(str(self._line))
 
     @on(LogPane.Searching)
     def _show_keys(self, event: LogPane.Searching) -> None:

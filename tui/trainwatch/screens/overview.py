@@ -133,7 +133,7 @@ class Overview(LogKeeper):
         self._show_keys()
         if state.first is not None:
             self._first_seen(state.first)
-            row, left = row_of(run, state.first.key, now), holding.hold_left(run, state.first.key, now)
+            row, left = row_of(run, state.first.root, now), holding.hold_left(run, state.first.root, now)
             self.query_one("#banner", Bar).show(header.banner_parts(state.first, row, left, width))
 
     def _show_progress(self, width: int) -> None:
@@ -151,9 +151,9 @@ class Overview(LogKeeper):
 
     def _first_seen(self, failure: Failure) -> None:
         """Whoever has not moved yet looks at the rank that failed first."""
-        if not self._moved and failure.key != self._led_to:
-            self._led_to = failure.key
-            self.table.select(failure.key)
+        if not self._moved and failure.root != self._led_to:
+            self._led_to = failure.root
+            self.table.select(failure.root)
 
     # The log below
 
@@ -215,13 +215,14 @@ class Overview(LogKeeper):
 
     @on(events.Click, "#banner, #notice")
     def action_why(self) -> None:
-        """Select the rank that failed first, else the one with the most urgent finding, and look at its log's end."""
-        if self._first is None and not self._board.found:
-            self.notify("No rank has failed, and none stands out.")
-            return
-        self._set_filter("")
-        self.table.select(self._first.key if self._first is not None else self._board.found[0].key)
-        self.table.focus()
+        """Why it failed, else what stands out; coming back, that rank is the selected one."""
+        from trainwatch.screens.failure import FailureScreen
+
+        if self._first is not None or self._board.found:
+            self._set_filter("")
+            self.table.select(self._first.root if self._first is not None else self._board.found[0].key)
+            self.table.focus()
+        self.app.push_screen(FailureScreen(self.feed, self._board))
 
     def action_sort_next(self) -> None:
         """Sort by the next column."""

@@ -98,6 +98,12 @@ class RunScreen(Once, Screen[None]):
         kept = holding.container(row.key) in self.feed.kept
         return rank_parts(row, self.size.width, left, trouble_note(run.trouble), kept)
 
+    def action_why(self) -> None:
+        """Why it failed, else what stands out."""
+        from trainwatch.screens.failure import FailureScreen
+
+        self.app.push_screen(FailureScreen(self.feed))
+
     # What one can ask of an attempt
 
     def action_shell(self) -> None:

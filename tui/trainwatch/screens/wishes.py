@@ -22,6 +22,14 @@ class Control(Message):
 
 
 @dataclass
+class ControlMany(Message):
+    """Ask the launchers of several attempts for the same; what becomes of it is told once for all."""
+
+    keys: tuple[AttemptKey, ...]
+    command: str
+
+
+@dataclass
 class OpenShell(Message):
     """Open a shell where an attempt runs: in this terminal, or in a new window of tmux."""
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from trainwatch.simulation import texts
 from trainwatch.simulation.plan import Moment, Plan, moment
+from trainwatch_launcher.diagnosis.diagnose import diagnose
+from trainwatch_launcher.diagnosis.facts import Facts
 from trainwatch_launcher.rundir import files, paths
 from trainwatch_launcher.rundir.gpus import metrics
 from trainwatch_launcher.rundir.records import INDEX_RECORD, RunInfo, Status, event
@@ -148,19 +150,21 @@ class Writer:
         else:
             return False
         text.append(said)
-        self._end(code, reason, when)
+        self._end(code, reason, when, said)
         return True
 
-    def _end(self, code: int, reason: str, when: float) -> None:
+    def _end(self, code: int, reason: str, when: float, said: str) -> None:
+        """The command ends, having said something last, and its launcher says why."""
         signal = texts.SIGNALS.get(code)
+        number = code - 128 if code > 128 else None
+        why = diagnose(said.encode(), Facts(exit_code=code, signal=number)).at(self._lines, self._size)
         until = when + self.plan.hold
         self._events += [
             event("phase", when, name="Drain", offset=self._size, source="launcher"),
             event("exit", when, code=code, signal=signal, duration=when - self.began, reason=reason, oom_kills=0,
-                  output_bytes=self._size),
+                  output_bytes=self._size, diagnosis=why.as_json()),
             event("hold", when, until=until, seconds=self.plan.hold, code=code),
         ]  # fmt: skip
-        number = code - 128 if code > 128 else None
         self._set(exited=when, exit_code=code, exit_signal=number, reason=reason, hold_until=until)
         self._set(gpus=[{**row, "util": 0, "power": 95.0} for row in self.status.extra.get("gpus", [])])
 

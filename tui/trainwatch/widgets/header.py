@@ -106,16 +106,18 @@ def banner_parts(failure: Failure, row: Row, hold_left: float | None, width: int
     wide = width >= 110
     where = f" on {clean(failure.host)}" if wide and failure.host else ""
     ended = "went silent first" if lost else f"failed first: exit {failure.exit_text}"
-    head = f" {states.symbol('lost' if lost else 'failed')} rank {failure.label}{where} {ended}"
+    if failure.root != failure.key:
+        where, ended = (f" on {clean(row.host)}" if wide and row.host else ""), "is where it began"
+    head = f" {states.symbol('lost' if lost else 'failed')} rank {row.label}{where} {ended}"
     phase = f" in {clean(row.phase)}" if row.phase else ""
     if phase and cell_len(phase) > width // 4:
         phase = fit_most(phase, width // 4)
     hold = ""
     if hold_left is not None:
         hold = f"held {text.countdown(hold_left)} more" if wide else f"hold {text.countdown(hold_left)}"
-    key = " w  go there " if wide else " w "
+    key = " w  why " if wide else " w "
     room = width - cell_len(head) - cell_len(phase) - (cell_len(hold) + 2 if hold else 0) - len(key) - 2
-    reason = fit_most(clean(failure.reason), room - 3) if failure.reason and room > 12 else ""
+    reason = fit_most(clean(failure.summary), room - 3) if failure.summary and room > 12 else ""
     parts: list[Part] = [(head, "bold"), (phase, "$tw-alarm-soft")]
     if reason:
         parts.append((f" · {reason}", ""))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
@@ -50,6 +52,7 @@ class LogPane(LogTaking):
         self._hidden: tuple[Query, ...] = ()
         self._around = 0
         self._is_counted = False
+        self._go_then: Callable[[], None] | None = None
 
     def compose(self) -> ComposeResult:
         """Title above, the line to type in below."""
@@ -88,9 +91,14 @@ class LogPane(LogTaking):
         self.finder.stop()
         self._heading, self.suggested_name = name, suggested
         self._shown, self._hidden, self._is_counted, self.counted = None, (), False, ""
+        self._go_then = None
         self.phases = ()
         self.view.open(reader)
         self._end_search()
+
+    def go_when_known(self, go: Callable[[], None]) -> None:
+        """Call this once it is known how much of the log there is: before that there is nowhere to go to."""
+        self._go_then = go
 
     def reopen(self, reader: LogReader) -> None:
         """Show fewer or more of the same logs, with the same filter."""
@@ -113,6 +121,9 @@ class LogPane(LogTaking):
         event.stop()
         self.retitle()
         self.learn_lines()
+        if self._go_then is not None and self.view.size_bytes:
+            go, self._go_then = self._go_then, None
+            go()
         if not self._is_counted and self.view.size_bytes:
             self._is_counted = True
             self.count_lines()
