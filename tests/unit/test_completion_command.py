@@ -37,7 +37,7 @@ def words(*typed):
 @pytest.mark.parametrize(("typed", "kind", "expected"), [
     (["ho"], DIRECTORIES, ["hold"]),
     (["pro"], DIRECTORIES, ["prod"]),
-    (["--no"], NO_FILES, ["--no-keep-hold"]),
+    (["--no-k"], NO_FILES, ["--no-keep-hold"]),
     (["status", ""], DIRECTORIES, ["prod", "lab"]),
     (["status", "prod", "--j"], NO_FILES, ["--json"]),
     (["hold", "prod", "--re"], NO_FILES, ["--release"]),
