@@ -33,21 +33,40 @@ def examine(worker: Worker, outcome: Outcome) -> None:
     if not outcome.exit.code:
         return
     made: list[Diagnosis] = []
-    done = threading.Event()
+    done, gone_on = threading.Event(), threading.Lock()
 
     def work() -> None:
         try:
-            made.append(_diagnose(worker, outcome))
+            found = _diagnose(worker, outcome)
         except Exception as error:  # noqa: BLE001 - a fault of ours must not cost the training its exit; it is told
             worker.recorder.event("warning", kind="diagnosis", message="no diagnosis: %r" % error)
-        done.set()
+            done.set()
+            return
+        with gone_on:
+            late = done.is_set()
+            made.append(found)
+            done.set()
+        if late:
+            _tell_late(worker, found)
 
     if worker.helpers.run(work):
         done.wait(PATIENCE)
+    with gone_on:
+        done.set()
     if made:
         outcome.diagnosis = made[0]
     if not outcome.reason:
         outcome.reason = reason_of(made[0]) if made else brief(outcome)
+
+
+def _tell_late(worker: Worker, found: Diagnosis) -> None:
+    """The exit went on without it: what is held still has use of it."""
+    from trainwatch_launcher.hold import diagnosis_lines
+
+    worker.recorder.event("diagnosis", reason=reason_of(found), diagnosis=found.as_json())
+    worker.recorder.update(reason=reason_of(found))
+    for line in ("why      %s" % reason_of(found), *diagnosis_lines(found)):
+        worker.warn("%s", line)
 
 
 def reason_of(diagnosis: Diagnosis) -> str:

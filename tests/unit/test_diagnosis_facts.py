@@ -32,6 +32,7 @@ SAMPLES = [sample.text for sample in samples()]
         (b"step 1\n", Facts(143, 15, stop_signal=15), "killed", "asked to stop with SIGTERM"),
         (b"step 1\n", Facts(143, 15, stop_signal=15, stop_pid=7, stop_by="slurmstepd: [9.0]"), "killed", "slurmstepd"),
         (b"step 1\n", Facts(143, 15, stop_signal=15, stop_pid=7, stop_by="python torchrun x"), "peer_lost", "PID 7"),
+        (b"step 1\n", Facts(143, stop_signal=15, stopped_for="rank 3 on n1 failed"), "peer_lost", "rank 3 on n1"),
         (b"step 1\n", Facts(130, 2, stop_signal=2), "cancelled", "SIGINT"),
         (TRACEBACK, Facts(1, stop_signal=15), "python_error", "ValueError: boom"),
         (TRACEBACK, Facts(1, gpu_events=(XID,)), "gpu_hardware", "fallen off the bus"),

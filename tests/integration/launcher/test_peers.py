@@ -2,12 +2,15 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import time
 
 import pytest
 
-from trainwatch_launcher.diagnosis.answer import from_json
+from trainwatch_launcher.diagnosis.answer import Diagnosis, from_json
+from trainwatch_launcher.diagnosis.levels import level_of
+from trainwatch_launcher.diagnosis.ranks import fingerprint
 from trainwatch_launcher.peers import MOST
 from trainwatch_launcher.rundir import files, paths, records
 
@@ -18,11 +21,15 @@ STUBBORN = "trap '' TERM; echo up; while :; do sleep 0.1; done"
 ROOT = ["--hold=600", "--hold-policy=root"]
 
 
-def failed(launch, rank, script=CAUSE):
-    """A rank that has failed and told the others."""
-    launched = launch(sys.executable, "-c", script, rank=rank)
-    assert launched.code == 1
-    return launched
+def failed(launch, rank, kind="python_error", **facts):
+    """A rank that has failed and told the others, as its launcher would."""
+    found = Diagnosis(kind, summary="KeyError: 1")
+    mark = f"{kind}: {fingerprint(found.summary)}"
+    known = {"time": time.time(), "level": level_of(found), "host": "n1", "mark": mark}
+    failure = records.PeerFailure(rank=rank, kind=kind, summary=found.summary, **{**known, **facts})
+    directory = launch.run / paths.FAILURES
+    directory.mkdir(parents=True, exist_ok=True)
+    files.replace_file(str(directory / paths.failure_name(rank, failure.attempt)), failure)
 
 
 def told(launch):
@@ -32,9 +39,12 @@ def told(launch):
 
 
 def test_a_failure_is_told_to_the_others(launch):
-    failed(launch, 3)
+    launched = launch(sys.executable, "-c", CAUSE, rank=3)
     [failure] = told(launch)
-    assert (failure.rank, failure.attempt, failure.kind, failure.summary) == (3, 1, "python_error", "KeyError: 1")
+    assert (failure.rank, failure.attempt, failure.host) == (3, 1, socket.gethostname())
+    assert failure.summary == launched.status().reason
+    if from_json(launched.events("exit")[0].extra["diagnosis"]) is not None:  # there was time for it
+        assert (failure.kind, failure.level, failure.summary) == ("python_error", 1.0, "KeyError: 1")
     assert (launch.run / paths.FAILURES).stat().st_mode & 0o777 == 0o700
 
 
@@ -48,7 +58,7 @@ def test_a_rank_that_died_of_anothers_failure_is_not_held(launch):
 
 
 def test_the_one_that_began_it_is_held_whoever_failed_before_it(launch):
-    failed(launch, 1, EFFECT)
+    failed(launch, 1, "peer_lost")
     root = launch.start(sys.executable, "-c", CAUSE, rank=3, options=ROOT)
     root.wait_for_event("hold")
     assert not root.events("not-held")
@@ -90,10 +100,7 @@ def test_a_command_is_stopped_when_another_rank_has_failed(launch):
     waiting.wait_for_output(b"up")
     failed(launch, 3)
     assert waiting.wait().code == 143
-    found = from_json(waiting.events("exit")[0].extra["diagnosis"])
-    assert found.kind == "peer_lost"
-    assert "rank 3 on" in found.summary
-    assert "KeyError: 1" in found.summary
+    assert "rank 3 on n1 failed: KeyError: 1: stopping (--stop-on-peer-failure)" in waiting.err.decode()
     assert not waiting.events("hold")
     assert [failure.rank for failure in told(launch)] == [3]
 
@@ -106,20 +113,12 @@ def test_one_that_does_not_obey_is_killed_after_the_grace(launch):
     assert stubborn.wait().code == 137
 
 
-def write(launch, **facts):
-    """A rank's failure, as its launcher would tell it."""
-    failure = records.PeerFailure(level=1.0, **{"time": time.time(), **facts})
-    directory = launch.run / paths.FAILURES
-    directory.mkdir(parents=True, exist_ok=True)
-    files.replace_file(str(directory / paths.failure_name(failure.rank, failure.attempt)), failure)
-
-
 def test_failures_of_an_earlier_start_and_ranks_that_started_again_stop_nobody(launch):
-    write(launch, rank=3, time=time.time() - 60)
+    failed(launch, 3, time=time.time() - 60)
     waiting = launch.start("sh", "-c", PATIENT, rank=1, options=["--stop-on-peer-failure=0"])
     waiting.wait_for_output(b"up")
     (launch.run / paths.rank_name(4) / paths.attempt_name(2)).mkdir(parents=True)
-    write(launch, rank=4)
+    failed(launch, 4)
     failed(launch, 5)  # this one stops it: the others are there and do not
     assert waiting.wait().code == 143
     stops = [event for event in waiting.events("signal") if event.text("signal") == "SIGTERM"]
@@ -127,7 +126,7 @@ def test_failures_of_an_earlier_start_and_ranks_that_started_again_stop_nobody(l
 
 
 def test_many_failures_leave_few_files(launch):
-    for rank in range(MOST):
-        write(launch, rank=100 + rank)
-    failed(launch, 3, EFFECT)
+    for rank in range(100, 100 + MOST):
+        failed(launch, rank)
+    launch(sys.executable, "-c", EFFECT, rank=3)
     assert len(told(launch)) == MOST

@@ -49,6 +49,8 @@ def _told(event: Event) -> dict[str, Any]:
     elif event.event == "exit":
         facts.update(exited=event.time, exit_code=event.integer("code"), reason=event.text("reason"))
         facts.update(exit_signal=_signal_in(event), stalled_since=None)
+    elif event.event == "diagnosis":
+        facts.update(reason=event.text("reason"))
     elif event.event in ("hold", "hold-extended"):
         facts.update(hold_until=event.number("until"))
     elif event.event == "end":

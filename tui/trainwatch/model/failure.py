@@ -169,12 +169,17 @@ def _party(
     )  # fmt: skip
 
 
+LAST_LINE = "last line: "
+"""How a launcher begins a reason for which it had no time."""
+
+
 @lru_cache(maxsize=256)  # thousands of ranks end alike, and this is asked every second
 def _by_exit(code: int, signal: int | None, reason: str) -> Diagnosis:
     """What an exit says of which its launcher has said no more."""
     name, words = end_of(code, signal)
-    if not name and LOOKS_RAISED.match(reason):
-        name = kind_of(reason)[0].name
+    said = reason[len(LAST_LINE) :] if reason.startswith(LAST_LINE) else reason
+    if not name and LOOKS_RAISED.match(said):
+        name, reason = kind_of(said)[0].name, said
     row = kind(name or UNKNOWN)
     return Diagnosis(
         kind=row.name, family=row.family, summary=reason or words or f"exit code {code}", exit_code=code,

@@ -209,7 +209,7 @@ def _changed(attempt: Attempt, change: AttemptFound | StatusChanged | EventsAppe
             course=after(attempt.course, change.status),
         )
     events = _bounded(attempt.events + change.events, most)
-    said = next((event for event in reversed(change.events) if event.event == "exit"), None)
+    said = next((event for event in reversed(change.events) if event.event in ("exit", "diagnosis")), None)
     return _with(
         attempt,
         events=events,
