@@ -44,7 +44,7 @@ def harden(
                fixes.redirections, fixes.deletions, fixes.directories)  # fmt: skip
     late = (fixes.children, fixes.suppressed, fixes.loops_in_pipes, fixes.directories, fixes.substitutions)
     stages = ((fixes.shebang,), (apart,), *([repairs] * PASSES), (launching.launch,), (strictness.strict,),
-              *([late] * PASSES), (prepare.move,), (phases.phases,), (fixes.entry,))  # fmt: skip
+              (launching.define,), *([late] * PASSES), (prepare.move,), (phases.phases,), (fixes.entry,))  # fmt: skip
     whys: list[str] = []
     for stage in stages:
         view = look(text, name, path, files, here, shell)

@@ -13,17 +13,21 @@ from trainwatch.lint.syntax import Item, Pipeline, Simple, Word
 LAUNCHER = "trainwatch-launch"
 FINISH = """\
 finish() {{   # what trainwatch-launch does, in bash: the log written to its end, the container held, the code given on
-    local tee=${{1:?}} code=${{2:?}} tries=0
+    local tee=${{1:?}} code=${{2:?}} tries=0 hold='' traps
+    traps=$(trap -p TERM INT)
+    trap 'kill $hold 2> /dev/null || true; exit '"$code" TERM INT
     while kill -0 "$tee" 2> /dev/null && [ "$tries" -lt 50 ]; do   # 5 s: a process left behind may hold the pipe
         sleep 0.1
         tries=$((tries + 1))
     done
     if [ "$code" -ne 0 ] && [ "$code" -ne 130 ] && [ "$code" -ne 143 ]; then
         echo "exit code $code: held ${{TRAINWATCH_HOLD:-10000}} s for debugging, GPUs are paid for; kill 1 ends it" >&2
-        trap 'kill "$!" 2> /dev/null || true; exit '"$code" TERM INT
         sleep "${{TRAINWATCH_HOLD:-10000}}" &
-        wait "$!" || true
+        hold=$!
+        wait "$hold" || true
     fi
+    trap - TERM INT
+    eval "$traps"
     [ "$code" -eq 0 ] || exit "$code"
 }}
 """
@@ -148,8 +152,18 @@ def _in_bash(plan: Plan, teed: Teed) -> None:
     status = plan.state.status + ("_TRAIN" if "status" in plan.state.done else "")
     tee = "tee -ia" if teed.appends else "tee -i"
     line = f"{{ {_command_text(view, teed)}; }} > >({tee} {teed.log.raw}) 2>&1 || {status}=$?"
-    top = view.source.script.body[0].node.start
-    plan.insert(view.text.rfind(b"\n", 0, top) + 1, FINISH.format(), why)
+    plan.state.done.add("finish")
     plan.before(teed.item.node.start, f"{status}=0", why)
     plan.edits.replace(teed.pipeline.start, teed.pipeline.end, line, why)
     plan.after(teed.item, f'finish "$!" "${status}"', why)
+
+
+def define(plan: Plan) -> None:
+    """Put in the function that is called behind the command: later than strict mode, which has nothing to do there."""
+    view, state = plan.view, plan.state
+    if "finish" not in state.done:
+        return
+    state.done.discard("finish")
+    body = view.source.script.body
+    first = next((item for item in body if not isinstance(item.node, Simple) or item.node.name != "set"), body[0])
+    plan.insert(view.text.rfind(b"\n", 0, first.node.start) + 1, FINISH.format(), "what is called behind the command")
