@@ -195,6 +195,7 @@ def _places(logs: list[TimedLog], asked: Facts, stop: Stop) -> Answer:
     A line that nobody has counted up to yet is null.
     """
     log = logs[0]
+    log.size()
     offsets = [int(offset) for offset in (asked.get("offsets") or [])[:MOST_PLACES]]
     near = bool(offsets) and all(log.index.is_near(offset) for offset in (offsets[0], offsets[-1]))
     numbers = [int(number) for number in (asked.get("numbers") or [])[:MOST_PLACES]]

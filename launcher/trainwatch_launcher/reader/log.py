@@ -150,10 +150,8 @@ class LogIndex:
 
     @property
     def has_times(self) -> bool:
-        """Whether there are index records."""
-        with self._lock:
-            self._refresh()
-            return bool(self._records)
+        """Whether there are index records; as known when `size` was asked for last, as `first_after` and `times_in`."""
+        return bool(self._records)
 
     def time_to_offset(self, time: float) -> int | None:
         """Up to where the log was written at `time`; 0 before its first byte, None when there is no index."""
@@ -170,14 +168,12 @@ class LogIndex:
     def first_after(self, time: float, inclusive: bool) -> int:
         """Where the first byte lies that was written after `time` (or at it); the log's size when there is none."""
         with self._lock:
-            end = self._refresh()
             found = self._records.first_after(time, inclusive)
-            return end if found is None else min(found, end)
+            return self._log_size if found is None else min(found, self._log_size)
 
     def times_in(self, start: int, end: int) -> list[tuple[int, float]]:
         """Since which offset which time holds, for the bytes from `start` to `end`: the first entry is for `start`."""
         with self._lock:
-            self._refresh()
             return self._records.between(start, end)
 
     def size(self) -> int:

@@ -172,7 +172,7 @@ class _Maker:
     def _near(self, log: TimedLog, hits: list[int], low: int, high: int) -> dict[int, bool]:
         """The lines between two offsets that pass or are near one that does, and whether they do."""
         shown: dict[int, bool] = {}
-        end = log.size()
+        end = log.end
         for hit in hits:
             at = log.lines_before(hit, self._wanted.context)
             stop = log.lines_after(hit, self._wanted.context + 1, end)
@@ -195,7 +195,7 @@ class _Maker:
         context = self._wanted.context
         if context:  # a line beyond the window may want its neighbours shown
             low = [log.lines_before(at, context) for log, at in zip(self._logs, low)]
-            high = [log.lines_after(at, context, log.size()) for log, at in zip(self._logs, high)]
+            high = [log.lines_after(at, context, log.end) for log, at in zip(self._logs, high)]
         together = [number for number, log in enumerate(self._logs) if log.only is None]
         passed = self._sifted(together, self._wanted.queries, low, high)
         for number, log in enumerate(self._logs):

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import struct
+import sys
 from array import array
 from bisect import bisect_left, bisect_right
 
@@ -48,6 +49,9 @@ class IndexRecords:
     def take(self, data: bytes, log_size: int) -> int:
         """Take what follows what was taken before; returns how many bytes of it are whole records."""
         whole = len(data) - len(data) % RECORD.size
+        if self._take_all(data[:whole], log_size):
+            self.read_to += whole
+            return whole
         for number, record in enumerate(RECORD.iter_unpack(data[:whole])):
             true = _accepted(self._last, record, log_size)
             if true is not None:
@@ -55,6 +59,28 @@ class IndexRecords:
                 self._keep(true, record[2] != LINE_UNKNOWN, self.read_to + number * RECORD.size)
         self.read_to += whole
         return whole
+
+    def _take_all(self, data: bytes, log_size: int) -> bool:
+        """Take records that are all true and all kept, as they usually are; False when one may not be."""
+        times, numbers = array("d", data)[::3], array("Q", data)
+        offsets, lines = numbers[1::3], numbers[2::3]
+        if not times or self._stride > 1 or len(self._times) + len(times) >= MAX_RECORDS or sys.byteorder != "little":
+            return False
+        spare = [offset - line for offset, line in zip(offsets, lines)]
+        first = (times[0], offsets[0], offsets[0] - self._last[2], lines[0])
+        known = (self._last[0], self._last[1], 0, self._last[3])
+        ordered = all(new >= old for new, old in zip(first, known)) and lines[0] - self._last[3] <= first[2]
+        rising = all(list(column) == sorted(column) for column in (times, offsets, lines, spare))
+        if not (ordered and rising and times[0] > 0 and sum(times) < float("inf") and offsets[-1] <= log_size):
+            return False
+        self._times.extend(times)
+        self._offsets.extend(offsets)
+        self._places.extend(range(self.read_to, self.read_to + len(data), RECORD.size))
+        self._line_offsets.extend(offsets)
+        self._lines.extend(lines)
+        self._accepted += len(times)
+        self._last = (times[-1], offsets[-1], offsets[-1], lines[-1])
+        return True
 
     def _keep(self, record: Known, counted: bool, place: int) -> None:
         self._accepted += 1

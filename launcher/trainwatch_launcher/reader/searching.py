@@ -10,6 +10,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Iterator, Sequence
 
+    Block = tuple[int, int, int]
+    """A log's number, offsets from and to."""
+
     from trainwatch_launcher.reader.query import Query
     from trainwatch_launcher.reader.sieve import Tools
     from trainwatch_launcher.reader.timeline import TimedLog
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
 FIRST = 1 << 20
 """Bytes in the first block: what is near is told soon."""
 LARGEST = 64 << 20
+TOGETHER = 32 << 20
+"""Bytes of small logs that are looked through at once."""
 MOST = 200_000
 """So many hits are told one by one; of further ones only how many a block has."""
 
@@ -41,22 +46,40 @@ def search(
     Raises QueryError, Cancelled and OSError.
     """
     told = 0
-    for number, low, high in _order(logs, froms, ends, at, down):
-        pieces = blocks(logs[number], number, low, high)
-        only = logs[number].only
+    for batch in _batches(logs, _order(logs, froms, ends, at, down)):
+        only = logs[batch[0][0]].only
         wanted = [*queries, only] if only is not None else list(queries)
         if told > MOST and len(wanted) == 1:
-            yield Found(number, low, high, count(wanted[0], pieces, cancelled, tools), None)
+            for number, low, high in batch:
+                lines = count(wanted[0], blocks(logs[number], number, low, high), cancelled, tools)
+                yield Found(number, low, high, lines, None)
             continue
+        pieces = (piece for number, low, high in batch for piece in blocks(logs[number], number, low, high))
         passed = passing(wanted, pieces, lambda which, start: logs[which].line(start), cancelled, tools)
-        starts = array("Q", passed.get(number, ()))
-        told += len(starts)
-        yield Found(number, low, high, len(starts), starts if told <= MOST else None)
+        for number, low, high in batch:
+            starts = array("Q", passed.get(number, ()))
+            told += len(starts)
+            yield Found(number, low, high, len(starts), starts if told <= MOST else None)
+
+
+def _batches(logs: Sequence[TimedLog], order: Iterator[Block]) -> Iterator[list[Block]]:
+    """Blocks of several logs that one program looks through: starting one takes as long as a megabyte."""
+    batch: list[Block] = []
+    size = 0
+    for block in order:
+        alone = any(block[0] == number or logs[block[0]].only is not logs[number].only for number, _, _ in batch)
+        if alone or (batch and size + block[2] - block[1] > TOGETHER):
+            yield batch
+            batch, size = [], 0
+        batch.append(block)
+        size += block[2] - block[1]
+    if batch:
+        yield batch
 
 
 def _order(
     logs: Sequence[TimedLog], froms: Sequence[int], ends: Sequence[int], at: Sequence[int], down: bool
-) -> Iterator[tuple[int, int, int]]:
+) -> Iterator[Block]:
     """(log, from, to) of all blocks: of each log the part that way first, all of these before the other parts."""
     middles = [
         log.line_start(place) if low < place < high else max(low, min(place, high))
@@ -66,11 +89,10 @@ def _order(
     legs = list(zip(numbers, middles, ends)), list(zip(numbers, froms, middles))
     for leg in legs if down else legs[::-1]:
         for number, low, high in leg:
-            yield from _blocks(logs[number], number, low, high, down)
+            yield from _blocks(logs[number], number, low, high, down, FIRST if len(logs) == 1 else TOGETHER)
 
 
-def _blocks(log: TimedLog, number: int, low: int, high: int, down: bool) -> Iterator[tuple[int, int, int]]:
-    step = FIRST
+def _blocks(log: TimedLog, number: int, low: int, high: int, down: bool, step: int) -> Iterator[Block]:
     while low < high:
         if high - low <= step * 2:
             yield number, low, high

@@ -40,11 +40,18 @@ class TimedLog:
         self.shift = shift
         self._stamps: Stamps | None = None
         self._flat: float | None = None
+        self._end: int | None = None
         self._looked_at = 0
 
     def size(self) -> int:
-        """Bytes now."""
-        return self.index.size()
+        """Bytes now. What is said of lines and times from then on is as of this moment."""
+        self._end = self.index.size()
+        return self._end
+
+    @property
+    def end(self) -> int:
+        """Bytes when `size` was asked for last."""
+        return self._end if self._end is not None else self.size()
 
     def read(self, offset: int, length: int) -> bytes:
         """Bytes of the log."""
@@ -54,7 +61,7 @@ class TimedLog:
 
     def line(self, start: int) -> bytes:
         """The line that begins at `start`."""
-        return self.read(start, self.next_start(start, self.size()) - start)
+        return self.read(start, self.next_start(start, self.end) - start)
 
     def line_start(self, offset: int) -> int:
         """Where the line begins that holds the byte at `offset`, or that the next one will belong to at the end."""
@@ -168,7 +175,7 @@ class TimedLog:
                     break
             high = low
         if found is None:
-            found = next((time for _, time in self._times_from(0, self.size())), None)
+            found = next((time for _, time in self._times_from(0, self.end)), None)
         return found if found is not None else 0.0
 
     def _times_from(self, start: int, end: int) -> list[tuple[int, float]]:

@@ -43,7 +43,8 @@ class LogView(LogMover):
         folded = isinstance(self._lines, PagedLines) and self._lines.folded
         self.sifting = sifting
         if reader is not None and (len(reader.labels) > 1 or sifting.queries or reader.is_part):
-            loader = PageLoader(self._start, self._run, self._grown, self._failed, sifting)
+            callbacks = self._start, self._run, self._grown, self._failed
+            loader = PageLoader(*callbacks, sifting, lambda: self.following)
             self._loader = loader
         else:
             self._loader = LogLoader(self._start, self._run, self._grown, self._failed)

@@ -51,6 +51,7 @@ class PageLoader:
         grown: Callable[[bool], None],
         failed: Callable[[str], None],
         sifting: Sifting,
+        is_followed: Callable[[], bool] = lambda: False,
     ) -> None:
         self.lines = PagedLines()
         self.reader: LogReader | None = None
@@ -63,6 +64,9 @@ class PageLoader:
         self._looking = self._broken = False
         self._quiet = self._ticks = 0
         self._ends: list[int] = []
+        self._is_followed = is_followed
+        self._floods = False
+        """Whether more comes between two looks than is worth reading: then only the end is asked for."""
 
     def open(self, reader: LogReader | None) -> None:
         """Read other logs."""
@@ -193,6 +197,9 @@ class PageLoader:
 
     async def _look(self, reader: LogReader, generation: int) -> None:
         try:
+            if self._floods and self._is_followed() and not self.sifting.queries:
+                await self._look_at_end(reader, generation)
+                return
             ends = await reader.ends()
         except ReadError as error:
             self._looking = False
@@ -211,10 +218,24 @@ class PageLoader:
         grown = sum(ends) - sum(self.lines.high) if len(self.lines.high) == len(ends) else BURST
         self._ends = ends
         self.lines.size = sum(ends)
+        self._floods = not shorter and grown >= BURST
         self.lines.grow(near=not shorter and (grown < BURST or bool(self.sifting.queries)))
         if self._ticks % SPAN_EVERY == 0:
             with contextlib.suppress(ReadError):
                 await self._measure(reader)
+        self._grown(shorter)
+
+    async def _look_at_end(self, reader: LogReader, generation: int) -> None:
+        """The end at once, without asking first whether there is more: there is."""
+        found = await self._page(reader, generation, down=False, count=PAGE, cuts=None)
+        if found is None or generation != self._generation:
+            return
+        self._looking = False
+        ends, before = found[1]["ends"], sum(self._ends)
+        shorter = any(new < old for new, old in zip(ends, self._ends, strict=False))
+        self._floods = sum(ends) - before >= BURST
+        self._quiet = 0
+        self._take(END, *found)
         self._grown(shorter)
 
     def _fail(self, error: ReadError, generation: int) -> None:
