@@ -74,7 +74,7 @@ def _cause(story: Story | None) -> str:
     """Why it failed: the same as the failure screen tells."""
     if story is None:
         return ""
-    ended = f", exit {story.exit_text}" if story.exit_text else ""
+    ended = f", {story.ended}" if story.ended else ""
     during = f", in {story.phase}" if story.phase else ""
     during += f", step {story.step}" if story.step is not None else ""
     where = f"line {story.line} of its log" if story.line is not None else ""
