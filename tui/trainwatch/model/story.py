@@ -190,7 +190,7 @@ def fold_words(fold: Fold) -> str:
 
 
 def delay_words(first: float, last: float) -> str:
-    """When something happened after the root cause, both in seconds: `12s later`, `12s to 4m01s later`, `within a second`."""
+    """When something happened after the root cause, both in seconds: `12s to 4m01s later`, `within a second`."""
     if last < -AT_ONCE:
         return f"{text.duration(-first)} before"
     if last <= AT_ONCE:
