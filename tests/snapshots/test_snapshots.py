@@ -10,6 +10,7 @@ from builders import NOW, RunBuilder, at, gpu, training_at, with_history
 from support.screens import app_on, opened, press, settle, wait_for
 from trainwatch.app import TrainwatchApp
 from trainwatch.screens.runs import RunsScreen
+from trainwatch_launcher.diagnosis.diagnose import diagnose
 
 WIDE, NARROW = (160, 45), (80, 24)
 SIZES = pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
@@ -86,7 +87,7 @@ async def trains(pilot, run: RunBuilder) -> None:
         source.look()
     at(run, 5).set(stalled_since=NOW - 300)
     source.look()
-    await wait_for(pilot, lambda: len(pilot.app.screen._found) == 4)
+    await wait_for(pilot, lambda: len(pilot.app.screen._board.found) == 4)
     await settle(pilot)
 
 
@@ -127,6 +128,21 @@ def test_crashed_and_held(snap_compare, tmp_path, size, theme):
 def test_waiting_for_the_first_rank(snap_compare, tmp_path, size):
     RunBuilder(tmp_path, "7b-pretrain-0412", 8)
     assert shows(snap_compare, app_on(tmp_path), size)
+
+
+@SIZES
+def test_why_it_failed(snap_compare, tmp_path, size):
+    run = training(tmp_path)
+    rank, lines = at(run, 2), at(run, 2).log.read_bytes()
+    trace = b'Traceback (most recent call last):\n  File "/job/code/train.py", line 214, in step\n    loss.backward()\n'
+    trace += b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 2 has 79.11 GiB\n"
+    told = diagnose(trace).at(lines.count(b"\n"), len(lines)).as_json()
+    rank.output(trace, NOW - 62).set(**training_at(4100, NOW - 63)).fail(1, NOW - 60, hold=9800, diagnosis=told)
+    lost = b"[rank%d]:[E1130] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=644, OpType=ALLREDUCE)\n"
+    for number, after in ((0, 12), (1, 12.4), (3, 14), (4, 14), (5, 31), (6, 31.5)):
+        said = diagnose(lost % number).as_json()
+        at(run, number).fail(134, NOW - 60 + after, signal=6, hold=600, diagnosis=said)
+    assert shows(snap_compare, app_on(tmp_path), size, "w")
 
 
 @SIZES

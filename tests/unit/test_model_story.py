@@ -72,9 +72,26 @@ def test_a_rank_that_failed_of_something_else_is_said_to_have_done_so(tmp_path):
     assert "disk_full: No space left" in story.runner_up
 
 
+def test_what_all_ranks_have_is_nobodys_and_told_of_all(tmp_path):
+    run = RunBuilder(tmp_path / "run", world_size=3)
+    for rank in range(3):
+        run.rank(rank).start(NOW - 200).fail(1, NOW - 60 + rank, diagnosis=said("dependency", "no module named x"))
+    story = story_of(run)
+    assert (story.who, story.ended) == ("the whole job", "exit 1")
+    assert [fold_words(fold) for fold in story.folds] == ["3 ranks: the same fault, up to 2s later"]
+
+
+def test_a_rank_that_only_went_silent_has_no_exit_code(tmp_path):
+    run = RunBuilder(tmp_path / "run", world_size=2)
+    run.rank(0, time=NOW - 500).start(NOW - 900)
+    run.rank(1).start()
+    story = story_of(run)
+    assert (story.who, story.ended, story.time) == ("rank 0 on gpu-00", "lost", NOW - 500)
+
+
 def test_when_something_followed_is_said_in_words():
     assert delay_words(12.0, 12.2) == "12s later"
-    assert delay_words(0.2, 0.9) == "at the same time"
+    assert delay_words(0.2, 0.9) == "within a second"
     assert delay_words(0.0, 75.0) == "up to 1m15s later"
     assert delay_words(-30.0, -20.0) == "30s before"
     assert fold_words(Fold(OTHER, "unknown", 1, "3", 5.0, 5.0)) == "1 rank: cause unknown of its own, 5s later"

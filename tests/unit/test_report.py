@@ -33,9 +33,22 @@ class Tags(HTMLParser):
 def test_who_failed_first_stands_at_the_top_with_its_log(tmp_path):
     crashed_run(tmp_path / "run")
     page = report(tmp_path / "run", tmp_path)
-    assert "rank 2" in page.split("Failed first")[1][:200]
-    assert "ValueError: loss is nan" in page
+    cause = page.split("Root cause")[1].split("</section>")[0]
+    assert "rank 2 on gpu-02</b>: python error, exit 1" in cause
+    assert "<pre>ValueError: loss is nan</pre>" in cause
+    assert "<dt>confidence</dt>" in cause
+    assert "<dt>what to do</dt>" in cause
     assert "End of the log of rank 2" in page
+
+
+def test_a_crash_is_told_with_who_died_of_it(tmp_path):
+    run = tmp_path / "run"
+    assert main(["simulate", str(run), "--ranks=8", "--age=200", "--once", "--trouble=5:120:oom"]) == 0
+    cause = report(run, tmp_path).split("Root cause")[1].split("</section>")[0]
+    assert "rank 5 on gpu-00</b>: cuda oom, exit 1" in cause
+    assert "<code>model.py:231 in forward</code>; line " in cause
+    assert "<li>7 ranks: nccl timeout, 2" in cause
+    assert "(0-4, 6-7)</li>" in cause
 
 
 def test_phases_have_their_spread_and_their_cost(tmp_path):

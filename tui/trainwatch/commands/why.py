@@ -230,7 +230,7 @@ def of_run(written: str | None) -> Answer:
     followed = Followed(path)
     try:
         run, now = followed.run, time.time()
-        read = _read_missing(followed, run, cause_of(run, now))
+        read = read_missing(followed, run) if cause_of(run, now) is not None else {}
         cause = cause_of(run, now, read)
         return about(run, cause, path)
     finally:
@@ -248,10 +248,8 @@ def about(run: Run, cause: Cause | None, name: str) -> Answer:
     return answer
 
 
-def _read_missing(followed: Followed, run: Run, cause: Cause | None) -> dict[AttemptKey, Diagnosis]:
+def read_missing(followed: Followed, run: Run) -> dict[AttemptKey, Diagnosis]:
     """Diagnoses from the logs of attempts that went wrong without one: older launchers, or ones that were killed."""
-    if cause is None:
-        return {}
     found: dict[AttemptKey, Diagnosis] = {}
     for attempt in unexplained(run)[:MOST_READ]:
         try:

@@ -19,6 +19,8 @@ from trainwatch_launcher.rundir.state import LOST
 
 ROOT, SAME, VICTIM, OTHER = "root", "same", "victim", "other"
 """A rank's part in it: it began it, it failed of the same fault by itself, it died of it, or neither is certain."""
+GONE = "lost"
+"""How a rank ended that only went silent."""
 CERTAIN = 0.85
 AT_ONCE = 1.0
 """Seconds within which something happened at the same time."""
@@ -89,6 +91,11 @@ class Story:
     """How many ranks the run has."""
 
     @property
+    def ended(self) -> str:
+        """How it ended: `exit 137 SIGKILL`, `lost`, or nothing."""
+        return self.exit_text if self.exit_text in ("", GONE) else f"exit {self.exit_text}"
+
+    @property
     def sure(self) -> str:
         """How sure it is, in words: `high (85%)`."""
         word = "low" if not self.clear else "high" if self.confidence >= CERTAIN else "fair"
@@ -137,9 +144,10 @@ def endings(run: Run, now: float, root: AttemptKey, cause: Cause) -> tuple[Endin
         if ended is None:
             continue
         rank = attempt.key.rank
-        part = ROOT if is_root else SAME if rank in same else VICTIM if rank in victims else OTHER
+        alike = rank in same or is_root
+        part = ROOT if is_root and cause.rank is not None else VICTIM if rank in victims else SAME if alike else OTHER
         kind = cause.kind if is_root else kinds.get(rank, UNKNOWN)
-        shown = text.exit_text(attempt.status.exit_code, attempt.status.exit_signal) or "lost"
+        shown = text.exit_text(attempt.status.exit_code, attempt.status.exit_signal) or GONE
         found.append(Ending(key, run.label(key), attempt.host, kind if kind != NONE else UNKNOWN, shown, ended, part))
     return tuple(sorted(found, key=lambda one: (one.time, one.part != ROOT, one.key)))
 
@@ -182,11 +190,11 @@ def fold_words(fold: Fold) -> str:
 
 
 def delay_words(first: float, last: float) -> str:
-    """When something happened after the root cause, both in seconds: `12s later`, `12s to 4m01s later`."""
+    """When something happened after the root cause, both in seconds: `12s to 4m01s later`, `within a second`."""
     if last < -AT_ONCE:
         return f"{text.duration(-first)} before"
     if last <= AT_ONCE:
-        return "at the same time"
+        return "within a second"
     if first <= AT_ONCE or last - first < AT_ONCE:
         return f"{'up to ' if first <= AT_ONCE else ''}{text.duration(last)} later"
     return f"{text.duration(first)} to {text.duration(last)} later"

@@ -12,7 +12,7 @@ MOST_EVIDENCE = 4
 
 def ticket(story: Story, run_directory: str, place: str, log: Sequence[str], hit: int | None = None) -> str:
     """The ticket. `place` is the file of the log and its line, `log` lines from there, `hit` which of them it is."""
-    title = f"{story.who}: {kind_words(story.kind)}" + (f", exit {story.exit_text}" if story.exit_text else "")
+    title = f"{story.who}: {kind_words(story.kind)}" + (f", {story.ended}" if story.ended else "")
     facts = [
         ("Run", f"{_code(story.run_id)} in {_code(run_directory)}" if story.run_id else _code(run_directory)),
         ("What", _code(story.summary)),

@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from trainwatch.commands.targets import Followed
+from trainwatch.commands.why import read_missing
 from trainwatch.model import clock
 from trainwatch.model.bill import PhaseCost, gpu_names, phase_costs
 from trainwatch.model.failure import first_failure
 from trainwatch.model.state import Attempt, Run
+from trainwatch.model.story import Story, tell
 from trainwatch.sources.base import SourceError
 from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.rundir.gpus import Metrics
@@ -48,14 +50,16 @@ class Material:
     """Of the phases of all ranks whose history was read."""
     sampled: int
     """How many ranks that were."""
+    story: Story | None = None
+    """Why it failed; None when nothing has."""
 
 
 def gather(followed: Followed, name: str, now: float, told: Callable[[str], None]) -> Material:
     """Read what a report needs; `told` hears how far it is. What cannot be read is missing in it, and said."""
     run = followed.run
     ranks = [attempt for attempt in run.current() if not attempt.nested]
-    failure = first_failure(run, now)
-    first = [run.attempts[failure.key]] if failure is not None else []
+    story = _story(followed, run, now)
+    first = [run.attempts[story.key]] if story is not None else []
     charted = list(dict.fromkeys(attempt.key for attempt in [*first, *ranks]))[:MOST_CHARTED]
     excerpts = tuple(_excerpt(followed, attempt.key) for attempt in (first or ranks[:1]))
     histories: dict[AttemptKey, Sequence[Metrics]] = {}
@@ -71,7 +75,15 @@ def gather(followed: Followed, name: str, now: float, told: Callable[[str], None
         if attempt.key in charted:
             histories[attempt.key] = lines
         costs += phase_costs(attempt.phases, lines, len(gpu_names(attempt)), _until(attempt, now))
-    return Material(name, run, now, excerpts, histories, tuple(costs), len(chosen))
+    return Material(name, run, now, excerpts, histories, tuple(costs), len(chosen), story)
+
+
+def _story(followed: Followed, run: Run, now: float) -> Story | None:
+    """Why it failed, with the help of the logs whose launchers did not say so."""
+    if first_failure(run, now) is None:
+        return None
+    failure = first_failure(run, now, read=read_missing(followed, run))
+    return None if failure is None else tell(run, now, failure)
 
 
 def _spread_out(ranks: Sequence[Attempt], most: int) -> list[Attempt]:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from trainwatch.model import bill, rows, text
-from trainwatch.model.failure import Failure
 from trainwatch.model.progress import step_text
+from trainwatch.model.story import Story, fold_words, kind_words
 from trainwatch.model.summary import Summary, summary
 from trainwatch.model.text import printable
 from trainwatch.model.timeline import Timeline, timeline
@@ -39,7 +39,7 @@ def page(material: Material, price: float | None = None) -> str:
     simulated = material.run.info is not None and material.run.info.extra.get("simulated") is True
     excerpts = [_excerpt(material, excerpt) for excerpt in material.excerpts]
     body = [
-        f"<h1>{title}</h1>", _facts(material, whole, simulated), _cause(material, whole.first), _cost(material, price),
+        f"<h1>{title}</h1>", _facts(material, whole, simulated), _cause(material.story), _cost(material, price),
         _timeline(line), _phases(material, line), _charts(material), *excerpts, _ranks(material), _problems(material),
         f"<footer>trainwatch {__version__} · {text.moment(material.now)}</footer>",
     ]  # fmt: skip
@@ -70,20 +70,32 @@ def _facts(material: Material, whole: Summary, simulated: bool) -> str:
     return "<dl>" + "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in pairs if value) + "</dl>"
 
 
-def _cause(material: Material, failure: Failure | None) -> str:
-    if failure is None:
+def _cause(story: Story | None) -> str:
+    """Why it failed: the same as the failure screen tells."""
+    if story is None:
         return ""
-    run = material.run
-    ended = "went silent" if failure.exit_code is None else f"exit {failure.exit_text}"
-    where = f" on {failure.host}" if failure.host else ""
-    phase = run.attempts[failure.key].status
-    during = f" in {phase.phase}" if phase is not None and phase.phase else ""
-    others = f"<p>{failure.others} more went wrong after it.</p>" if failure.others else ""
+    ended = f", {story.ended}" if story.ended else ""
+    during = f", in {story.phase}" if story.phase else ""
+    during += f", step {story.step}" if story.step is not None else ""
+    where = f"line {story.line} of its log" if story.line is not None else ""
+    pairs = [
+        ("when", said(text.moment(story.time) + during)),
+        ("at", "; ".join(part for part in (f"<code>{said(story.frame)}</code>" if story.frame else "", where) if part)),
+        ("because", said(story.why) if story.why not in story.summary else ""),
+        ("confidence", said(story.sure)),
+        ("or else", said(story.runner_up)),
+        ("what to do", said(story.hint)),
+    ]
+    facts = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in pairs if value)
+    evidence = "\n".join(said(line) for line in story.evidence if line[:80] not in story.summary)
+    followed = "".join(f"<li>{said(fold_words(fold))} ({said(fold.ranks)})</li>" for fold in story.folds)
     return (
-        f'<section class="cause"><h2>Failed first</h2><p><b>rank {said(failure.label)}{said(where)}</b>: '
-        f"{said(ended)}{said(during)}, {text.moment(failure.time)}</p>"
-        + (f"<pre>{said(failure.reason)}</pre>" if failure.reason else "")
-        + others
+        f'<section class="cause"><h2>Root cause</h2><p><b>{said(story.who)}</b>: '
+        f"{said(kind_words(story.kind) + ended)}</p>"
+        + (f"<pre>{said(story.summary)}</pre>" if story.summary else "")
+        + f"<dl>{facts}</dl>"
+        + (f"<h3>Evidence</h3><pre>{evidence}</pre>" if evidence else "")
+        + (f"<h3>What followed</h3><ul>{followed}</ul>" if followed else "")
         + "</section>"
     )
 

@@ -27,8 +27,8 @@ def cause_parts(story: Story, now: float, width: int) -> list[Part]:
     mark = states.symbol(FAILED)
     head = f"{mark} {fit_most(clean(story.who), max(12, width - 30))}  {kind_words(story.kind)}"
     parts: list[Part] = [(head, "bold $state-failed")]
-    if story.exit_text and cell_len(head) + len(story.exit_text) + 8 <= width:
-        parts.append((f"   exit {story.exit_text}", "$state-failed"))
+    if story.ended and cell_len(head) + len(story.ended) + 3 <= width:
+        parts.append((f"   {story.ended}", "$state-failed"))
     parts.append(("\n", ""))
     told = wrapped(clean(story.summary), max(10, width - 2))
     if len(told) > MOST_LINES:
