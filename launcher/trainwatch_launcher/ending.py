@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 class Outcome:
-    """How a command ended. Times are Unix seconds; `pump` is None when it never started, and then `reason` says why."""
+    """How a command ended. Times are Unix seconds; `pump` is None when it never started, and then `reason` says why.
+
+    `duration` is measured by the monotonic clock: the other one may have been set meanwhile.
+    """
 
     def __init__(
         self,
@@ -33,8 +36,9 @@ class Outcome:
         stop_asked: bool = False,
         pump: Pump | None = None,
         reason: str = "",
+        duration: float = 0.0,
     ) -> None:
-        self.exit, self.started, self.exited = exit, started, exited
+        self.exit, self.started, self.exited, self.duration = exit, started, exited, duration
         self.stop_asked, self.pump, self.reason = stop_asked, pump, reason
         self.not_held = ""
         """Why it is not held although failures are; empty when that needs no word."""
@@ -95,7 +99,7 @@ def record_exit(worker: Worker, outcome: Outcome) -> None:
         code=ended.code,
         signal=signals.name_of(ended.signal) if ended.signal is not None else None,
         core_dumped=ended.core_dumped,
-        duration=round(outcome.exited - outcome.started, 3),
+        duration=round(outcome.duration, 3),
         cpu_user=round(ended.cpu_user, 3),
         cpu_system=round(ended.cpu_system, 3),
         max_rss=ended.max_rss,
@@ -165,7 +169,10 @@ def keep(worker: Worker, hold: Hold) -> None:
                 hold.release("signal", name)
         while requests:
             answer(requests.popleft(), refuse, hold, worker)
+        until = hold.until
         reminder = hold.tick(time.time(), time.monotonic())
+        if hold.until != until:
+            recorder.update(hold_until=hold.until)  # the clock was set, and the viewer counts down by it
         if reminder:
             worker.say("%s", reminder)
     recorder.event("release", why=hold.why, by=hold.by)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 REMIND_EVERY = 600.0
 LAST_REMINDER = 60.0
 LONGEST = 30 * 86400.0
+CLOCK_WAS_SET = 2.0
+"""A difference between the two clocks, in seconds, that no waiting explains."""
 
 
 class Hold:
@@ -50,8 +52,13 @@ class Hold:
             self.why, self.by = why, by
 
     def tick(self, now: float, tick: float) -> str | None:
-        """Let time pass: the deadline may end the hold, and a reminder may be due (returned)."""
+        """Let time pass: the deadline may end the hold, and a reminder may be due (returned).
+
+        When the clock was set, `until` follows it.
+        """
         left = self.left(tick)
+        if abs(now + left - self.until) > CLOCK_WAS_SET:
+            self.until = now + left
         if left <= 0:
             self.release("deadline")
             return None

@@ -5,6 +5,7 @@ go on. What could not be written is kept and tried again.
 """
 from __future__ import annotations
 
+import errno
 import os
 import struct
 import threading
@@ -35,6 +36,7 @@ SETTLED = 0.9
 """Seconds that a command must have run before its vital signs are looked at: starting is not to be made slower."""
 UNBOUNDED = frozenset(("phase", "signal", "warning", "recovered", "stall"))
 """Events that a command or its surroundings can make without end."""
+DELETED, GONE = "deleted", "gone"
 MANY = 10_000
 """So many of those are recorded as they come; after that one a second."""
 
@@ -70,6 +72,8 @@ class Recorder:
         self._make_vitals: Callable[[], Vitals] | None = None
         self._watch_from = 0.0
         self._metrics: MetricsFile | None = None
+        self.log_troubled = False
+        """Whether the log cannot be written."""
         self._place, self._claim = place, claim
         self._on_attempt, self._on_request, self._on_trouble = on_attempt, on_request, on_trouble
         self._on_removed, self._on_failure, self._helpers = on_removed, on_failure, helpers
@@ -78,6 +82,7 @@ class Recorder:
         self._written = 0.0
         self._events: deque[Event] = deque()
         self._many = self._left_out = 0
+        self._ended = False
         self._last_of_many = 0
         self._lock = threading.Lock()
         self._wake = threading.Condition(self._lock)
@@ -109,9 +114,10 @@ class Recorder:
         Of those that a command can make by the thousand only so many are kept; how many were left out is said.
         """
         with self._lock:
-            if kind in UNBOUNDED and self._too_many(when):
+            if self._ended or (kind in UNBOUNDED and self._too_many(when)):
                 self._left_out += 1
                 return
+            self._ended = kind == "end"
             if kind == "end" and self._left_out:
                 message = "%d events were left out: they came by the thousand" % self._left_out
                 self._events.append(event("warning", when, kind="events", message=message))
@@ -214,10 +220,14 @@ class Recorder:
 
         What is written into a deleted file goes nowhere, but what it had can still be read and is copied.
         """
-        events_lost, output_lost = is_lost(attempt.events), is_lost(attempt.output)
+        doubt = closing or self.log_troubled or bool(self._trouble)
+        events_lost, output_lost = is_lost(attempt.events, doubt), is_lost(attempt.output, doubt)
+        if GONE in (events_lost, output_lost) and not os.path.isdir(attempt.directory):
+            # not made again: it would lie on the disk below the mount point, out of sight when that is mounted again
+            raise OSError(errno.ENOTCONN, "its file system is gone", attempt.directory)
         if events_lost:
             restore(attempt, self._place)
-            self._events_file = LineWriter(attempt.events)
+            self._events_file.move(attempt.events)
             self._changed = True
             self.event("warning", kind="run-directory", message="its files were gone; they were made again")
         if output_lost:
@@ -329,9 +339,14 @@ class Recorder:
             self._on_request(request)
 
 
-def is_lost(fd: int) -> bool:
-    """Whether an open file was deleted, or its file system has forgotten it (FUSE or NFS servers that restarted)."""
+def is_lost(fd: int, doubt: bool) -> str:
+    """Whether an open file was DELETED, or its file system is GONE (a FUSE or NFS server that restarted); else nothing.
+
+    What fstat(2) says of a file may come from the kernel's cache. In `doubt` the server is asked, by statfs(2).
+    """
     try:
-        return os.fstat(fd).st_nlink == 0
+        if doubt:
+            os.fstatvfs(fd)
+        return "" if os.fstat(fd).st_nlink else DELETED
     except OSError:
-        return True
+        return GONE

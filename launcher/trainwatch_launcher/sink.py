@@ -244,8 +244,15 @@ class Sink:
     def _exchange(self, make: Callable[[int], int]) -> None:
         try:
             self.fd = make(self.fd)
+            size = os.fstat(self.fd).st_size
         except OSError as error:
             self._trouble(os.strerror(error.errno or errno.EIO))
+            return
+        with self._lock:
+            written = self._position - self._backlog.size
+            missing = written - self.lost_bytes - size
+            if missing > 0:  # the old file took them, and its file system went away before it stored them
+                self._lose(written - missing, written)
 
     def _append(self, data: bytes) -> None:
         """Queue bytes, or lose them. The lock is held."""

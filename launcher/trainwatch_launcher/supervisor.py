@@ -55,6 +55,7 @@ class Supervisor:
         self.started = 0.0
         self.exit: Exit | None = None
         self.exited = 0.0
+        self.duration = 0.0
         self.stop_asked = self.pause_asked = False
         self.kill_at: float | None = None
         self.kill_why = ""
@@ -201,7 +202,7 @@ class Supervisor:
         return end(self.worker, outcome)
 
     def _record_start(self) -> None:
-        self.started = time.time()
+        self.started, self.duration = time.time(), -time.monotonic()
         self.recorder.event_at(self.started, "start", **start_facts(self.worker, self.pid))
         self.recorder.event_at(self.started, "phase", name="Start", offset=0, source="launcher")
         self.recorder.update(pid=self.pid, started=self.started, phase="Start", phase_since=self.started)
@@ -236,7 +237,7 @@ class Supervisor:
                 guardian.dismiss()
             if cleanup.done(self.pid, self.stop_asked, pump, self.worker):
                 guardian.dismiss()
-                return Outcome(self.exit, self.started, self.exited, self.stop_asked, pump)
+                return Outcome(self.exit, self.started, self.exited, self.stop_asked, pump, duration=self.duration)
 
     def _reap(self, pump: Pump, guardian: Guardian) -> None:
         changed = child.reap()
@@ -256,6 +257,7 @@ class Supervisor:
 
     def _ended(self, how: Exit, pump: Pump) -> None:
         self.exited = time.time()
+        self.duration += time.monotonic()
         self.terminal.take_back()
         if self.pty is not None:
             self.pty.restore()

@@ -171,6 +171,8 @@ class Worker:
 
     def _on_sink(self, sink: Sink, recovered: bool, message: str) -> None:
         kind = "recovered" if recovered else "warning"
+        if sink is self.log:
+            self.recorder.log_troubled = not recovered
         self.recorder.event(kind, kind=sink.name, message=message, lost=sink.lost)
         self.recorder.update(warning="" if recovered else "%s: %s" % (sink.name, message))
         if sink is self.log and self.recorder.attempt is not None:

@@ -226,3 +226,18 @@ def test_a_file_can_be_exchanged_between_two_writes(tmp_path, reports):
     put(sink, b"three")
     finish(sink)
     assert second.read_bytes() == b"one two three"
+
+
+def test_what_the_old_file_took_and_never_stored_is_counted_as_lost(tmp_path, reports):
+    sink = make(os.open(tmp_path / "old", os.O_RDWR | os.O_CREAT), reports)
+    put(sink, b"stored in vain")
+
+    def move(old: int) -> int:
+        (tmp_path / "new").write_bytes(b"stored")  # the file server's copy, when it came back
+        return os.open(tmp_path / "new", os.O_RDWR | os.O_APPEND)
+
+    sink.exchange(move)
+    put(sink, b" and on")
+    finish(sink)
+    assert (tmp_path / "new").read_bytes() == b"stored and on"
+    assert sink.lost == [[6, 14]]

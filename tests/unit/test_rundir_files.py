@@ -241,3 +241,17 @@ def test_two_launchers_that_claim_at_once_get_different_attempts(tmp_path):
 ])  # fmt: skip
 def test_the_state_follows_from_the_facts(facts, state):
     assert state_of(Status(**{"time": 99.0, **facts}), 100.0) == state
+
+
+def test_a_writer_that_moves_writes_again_what_the_old_file_never_stored(tmp_path):
+    old = files.open_append(str(tmp_path / "old"))
+    writer = files.LineWriter(old)
+    for number in range(4):
+        writer.append(event(f"e{number}", float(number)))
+    stored = (tmp_path / "old").read_bytes().splitlines(keepends=True)
+    (tmp_path / "new").write_bytes(b"".join(stored[:2]) + stored[2][:10])  # as the file server has it: with a torn end
+    writer.move(files.open_append(str(tmp_path / "new")))
+    writer.append(event("e4", 4.0))
+    found = LineFile(str(tmp_path / "new"))
+    assert [each.event for each in found.read(Event)] == ["e0", "e1", "e2", "e3", "e4"]
+    assert found.corrupt == 1

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections import deque
 
 from trainwatch_launcher.rundir import jsontext
 from trainwatch_launcher.rundir.record import NewerFormatError, RecordError
@@ -20,6 +21,8 @@ MAX_SNAPSHOT = 1 << 20
 """A status, run or control file larger than this many bytes is not one of ours."""
 MAX_LINE = 1 << 20
 """An event line longer than this many bytes is skipped."""
+RECENT = 100
+"""Lines that a writer remembers."""
 READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 """How files of a run directory are opened: not through a link, and a FIFO in a file's place must not hold us."""
 
@@ -51,14 +54,32 @@ class LineWriter:
     def __init__(self, fd: int) -> None:
         self.fd = fd
         self._torn = False
+        self._recent: deque[bytes] = deque(maxlen=RECENT)
 
     def append(self, record: Record) -> None:
         """Append one record. Raises OSError when the file did not take all of it; the record may be given again."""
-        line = (b"\n" if self._torn else b"") + encode(record)
-        taken = os.write(self.fd, line)
-        self._torn = taken < len(line)
+        self._write(encode(record))
+
+    def move(self, fd: int) -> None:
+        """Go on in another file, which has what the old one had: but for lines that it took and never stored.
+
+        A network file system takes them into the kernel's memory, and may be gone before it gets them. Raises OSError.
+        """
+        size = os.fstat(fd).st_size
+        stored = os.pread(fd, MAX_LINE, max(0, size - MAX_LINE))
+        self.fd, self._torn = fd, not stored.endswith(b"\n") and size > 0
+        missing = [line for line in self._recent if line not in stored]
+        for line in missing:
+            self._recent.remove(line)
+            self._write(line)
+
+    def _write(self, line: bytes) -> None:
+        whole = (b"\n" if self._torn else b"") + line
+        taken = os.write(self.fd, whole)
+        self._torn = taken < len(whole)
         if self._torn:
             raise OSError(errno.ENOSPC, "the file took only a part of a line")
+        self._recent.append(line)
 
 
 def open_append(path: str, mode: int = 0o600) -> int:

@@ -83,15 +83,23 @@ class Mount:
     SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/lib/ssh/sftp-server", "/usr/libexec/openssh/sftp-server")
 
     def __init__(self, place: Path) -> None:
-        self.path, remote, ssh = place / "mount", place / "remote", place / "ssh"
+        self.path, self.remote, ssh = place / "mount", place / "remote", place / "ssh"
         self.path.mkdir()
-        remote.mkdir()
+        self.remote.mkdir()
         server = next(path for path in self.SERVERS if os.access(path, os.X_OK))
         ssh.write_text(f"#!/bin/sh\nexec {server}\n")  # sshfs only needs something that speaks SFTP on a pipe
         ssh.chmod(0o755)
-        command = ["sshfs", "-f", "-o", f"ssh_command={ssh}", f"host:{remote}", str(self.path)]
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.command = ["sshfs", "-f", "-o", f"ssh_command={ssh}", f"host:{self.remote}", str(self.path)]
+        self.start()
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         wait_until(lambda: os.path.ismount(self.path), what="the mount")
+
+    def die(self) -> None:
+        """End the daemon; all that is open in the mount fails from now on."""
+        self.process.kill()
+        self.process.wait()
 
     def hang(self) -> None:
         self.process.send_signal(signal.SIGSTOP)
@@ -127,6 +135,51 @@ def test_while_the_log_s_file_system_hangs_the_training_and_the_console_go_on_an
 
 
 @as_root
+def test_when_the_file_system_s_daemon_dies_and_it_is_mounted_again_the_log_is_whole(launch, mount):
+    remote = mount.remote / "run"
+    launched = launch.start("sh", "-c", "echo one; while read word; do echo $word; done; exit 4", stdin=subprocess.PIPE,
+                            options=[f"--run-dir={mount.path / 'run'}"])
+    launched.run = remote
+    launched.wait_for_output(b"one\n")
+    wait_until(lambda: launched.status() is not None, what="a status")
+    mount.die()
+    launched.process.stdin.write(b"two\n")
+    launched.process.stdin.flush()
+    assert launched.process.stdout.readline() == b"one\n"
+    assert launched.process.stdout.readline() == b"two\n", "the console goes on meanwhile"
+    subprocess.run(["fusermount", "-uz", str(mount.path)], check=True)
+    time.sleep(1.5)  # time enough for it to look at what is below the mount point
+    assert not list(mount.path.iterdir()), "out of sight later"
+    mount.start()
+    launched.wait_for_output(b"two\n")
+    launched.wait_for_event("recovered")
+    launched.process.stdin.write(b"three\n")
+    launched.process.stdin.close()
+    launched.process.stdin = None
+    assert launched.wait(timeout=30).code == 4
+    assert launched.log() == b"one\ntwo\nthree\n"
+    kinds = [event.event for event in launched.events()]
+    assert (kinds[0], kinds[-1], kinds.count("start"), kinds.count("exit")) == ("start", "end", 1, 1)
+    assert launched.status().end_code == 4
+
+
+@as_root
+def test_a_temporary_directory_that_hangs_is_no_place_for_a_spool(launch, mount):
+    mount.hang()
+    reader, console = os.pipe()
+    size = 60 << 20  # more than waits in memory
+    launched = launch.start("head", "-c", str(size), "/dev/zero", stdout=console, env={"TMPDIR": str(mount.path)})
+    os.close(console)
+    wait_until(lambda: len(launched.log()) == size, timeout=60, what="the whole log")
+    got = 0
+    with os.fdopen(reader, "rb", buffering=0) as file:
+        while data := file.read(1 << 20):
+            got += len(data)
+    assert launched.wait(timeout=30).code == 0
+    assert got == size
+
+
+@as_root
 def test_a_hung_run_directory_delays_neither_start_nor_signals_nor_exit_by_more_than_two_seconds(launch, mount):
     mount.hang()
     started = time.monotonic()
@@ -157,7 +210,9 @@ def test_a_hold_ends_in_time_while_its_run_directory_hangs(launch, mount):
 def test_a_run_directory_that_somebody_deletes_is_made_again_with_all_that_was_in_it(launch):
     launched = launch.start("sh", "-c", "seq 1 5000; echo up; read word; echo after; exit 6", stdin=subprocess.PIPE)
     launched.wait_for_output(b"up")
-    shutil.rmtree(launched.run)
+    away = launched.run.with_name("away")
+    os.rename(launched.run, away)  # at once: what is removed name by name may get new ones meanwhile
+    shutil.rmtree(away)
     wait_until(lambda: b"up" in launched.log(), what="the log to come back")
     launched.process.stdin.write(b"go\n")
     launched.process.stdin.flush()

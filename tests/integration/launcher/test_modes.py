@@ -4,11 +4,14 @@ from __future__ import annotations
 import os
 import re
 import signal
+import struct
+import subprocess
 import sys
 
 import pytest
 
 from support.pythons import every_python
+from trainwatch_launcher.rundir import paths, records
 
 
 def test_a_signal_is_forwarded_as_another(launch):
@@ -98,3 +101,25 @@ def test_the_console_prefix_is_put_before_each_line_and_the_log_stays_raw(launch
     assert launched.log() == b"one\ntwo still two\r50%\nthree"
     stamp = rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] \[worker-%d\] " % rank
     assert re.fullmatch(stamp + rb"one\n" + stamp + rb"two still two\r50%\n" + stamp + rb"three", launched.out)
+
+
+def test_with_a_console_prefix_the_index_is_the_log_s_and_what_was_lost_is_counted_on_the_console(launch):
+    reader, console = os.pipe()
+    script = "echo first; read word; seq 1 3000; sleep 0.3; echo last"
+    launched = launch.start("sh", "-c", script, options=["--console-prefix"], stdin=subprocess.PIPE, stdout=console)
+    os.close(console)
+    line = os.read(reader, 1000)
+    prefix = len(line) - len(b"first\n")
+    assert prefix > 20
+    os.close(reader)
+    launched.process.stdin.close()
+    launched.process.stdin = None
+    assert launched.wait().code == 0
+    log = launched.log()
+    assert log == b"first\n" + b"".join(b"%d\n" % i for i in range(1, 3001)) + b"last\n"
+    lost = [event.extra["lost"] for event in launched.events("warning") if event.text("kind") == "console"]
+    assert lost[-1] == [[len(line), len(log) + prefix * log.count(b"\n")]]
+    index = list(struct.iter_unpack(records.INDEX_RECORD, (launched.attempt() / paths.INDEX).read_bytes()))
+    assert len(index) >= 2
+    assert all(log[:offset].count(b"\n") == newlines for _, offset, newlines in index)
+    assert index[-1][1] == len(log) - len(b"last\n")

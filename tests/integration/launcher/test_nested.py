@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -156,6 +157,28 @@ def test_when_the_container_s_directory_was_removed_nothing_waits_and_nothing_is
     assert Local(outer, 1).log() == b"kept\n"
     assert Local(outer, 1).events("exit")[0].integer("code") == 5
     assert os.stat(outer.attempt()).st_mode & 0o777 == 0o700
+
+
+def test_when_the_directory_is_removed_while_nested_launchers_run_all_of_them_make_it_again(launch, tmp_path):
+    script = f'echo "up $LOCAL_RANK"; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; echo "end"'
+    container = torchrun(launch, script)
+    locals_ = [Local(container, number) for number in (0, 1)]
+    for number, local in enumerate(locals_):
+        local.wait_for_output(b"up %d\n" % number)
+    os.rename(container.run, tmp_path / "away")  # at once: what is removed name by name may get new ones meanwhile
+    shutil.rmtree(tmp_path / "away")
+    for number, local in enumerate(locals_):
+        local.wait_for_output(b"up %d\n" % number)
+    wait_until(lambda: container.events("start"), what="the container's files")
+    (tmp_path / "go").touch()
+    assert container.wait().code == 0
+    for number, local in enumerate(locals_):
+        assert local.log() == b"up %d\nend\n" % number
+        assert local.status().end_code == 0
+        kinds = [event.event for event in local.events()]
+        assert (kinds[0], kinds[-1], kinds.count("start")) == ("start", "end", 1)
+    assert sorted(container.log().split()) == sorted(container.out.split())
+    assert container.status().end_code == 0
 
 
 def test_when_the_container_s_directory_cannot_be_made_here_the_command_runs_all_the_same(launch):
