@@ -27,11 +27,11 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 """The oldest time that a zip archive can give its members."""
 READABLE = 0o100644
 
+# Python is started isolated (-I) and without site hooks (-S), which no #! line can ask for on every system: neither
+# PYTHONPATH nor a broken .pth file shall stand between a worker and its training.
 HEAD = """\
 #!/bin/sh
 # trainwatch-launch %s: start as  ./FILE [options] -- COMMAND  or  python3 FILE [options] -- COMMAND
-# The first way starts Python isolated (-I) and without site hooks (-S), which no #! line can ask for on every system:
-# neither PYTHONPATH nor a broken .pth file shall stand between a worker and its training.
 for python in python3 /usr/bin/python3; do
     if command -v "$python" >/dev/null 2>&1; then exec "$python" -I -S -X utf8 "$0" "$@"; fi
 done
@@ -99,10 +99,10 @@ def pack_bytes() -> bytes:
 
 
 def sources() -> dict[str, bytes]:
-    """What is packed, by name in the archive: the launcher, its entry once more at the top, the driver's binding."""
+    """What is packed, by name in the archive: the launcher, its entry at the top, the driver's binding."""
     package = Path(trainwatch_launcher.__file__).parent
     found = {path.relative_to(package.parent).as_posix(): path.read_bytes() for path in package.rglob("*.py")}
-    found[ENTRY] = found[f"{package.name}/{ENTRY}"]
+    found[ENTRY] = found.pop(f"{package.name}/{ENTRY}")
     binding = binding_module()
     if binding is not None:
         found[binding.name] = binding.read_bytes()
