@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import sys
 from array import array
@@ -136,6 +137,8 @@ class Finder:
 
     async def _count(self, reader: LogReader, query: Query) -> None:
         queries = [one.to_json() for one in (query, *self._view.sifting.queries)]
+        while self._looking is not None and not self._looking.is_finished:
+            await asyncio.sleep(0.02)  # the hit first: both would want the same two cores
         try:
             async with contextlib.aclosing(reader.ask("search", queries=queries, down=False)) as answer:
                 async for facts, body in answer:
