@@ -155,7 +155,8 @@ async def test_the_grid_opens_on_the_rank_that_was_selected_and_takes_clicks(tmp
 async def test_the_timeline_tells_what_a_rank_did_when_and_each_phase_over_all_ranks(tmp_path):
     run = RunBuilder(tmp_path / "run", world_size=3)
     for rank in range(3):
-        run.rank(rank).start().phase("Load", NOW - 250).phase("Train", NOW - 200 + 10 * rank)
+        started = run.rank(rank).start().phase("Load", NOW - 250).phase("Train", NOW - 200 + 10 * rank)
+        started.set(gpu_seconds=2400.0)
     async with app_on(tmp_path / "run").run_test(size=(140, 40)) as pilot:
         await settle(pilot)
         await press(pilot, "j", "t")
@@ -163,6 +164,7 @@ async def test_the_timeline_tells_what_a_rank_did_when_and_each_phase_over_all_r
         assert "Train  10:50:10 – now  3m10s so far" in shown, "rank 1, at the end"
         assert "rank 2, 1, 0" in shown, "the slowest to load"
         assert "3 in it" in shown
+        assert "2.0 GPU-hours" in shown
         await press(pilot, "left_curly_bracket", "left_curly_bracket")
         assert "Load  10:49:10 – 10:50:10  1m00s" in screen_text(pilot)
         await press(pilot, "plus", "plus", "k")

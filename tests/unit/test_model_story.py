@@ -131,3 +131,12 @@ def test_nothing_in_a_run_ends_the_code_that_it_is_quoted_in(words, log):
     ]  # fmt: skip
     inside = {child.type for token in tokens for child in token.children or ()}
     assert inside <= {"text", "text_special", "code_inline", "strong_open", "strong_close"}
+
+
+def test_what_the_gpus_cost_is_told_where_it_is_known(tmp_path):
+    run = starved(tmp_path / "run")
+    assert story_of(run).cost == ""
+    at(run, 1).set(gpu_seconds=7200.0, gpu_seconds_idle=3600.0)
+    story = story_of(run)
+    assert story.cost.startswith("2.0 GPU-hours")
+    assert "2.0 GPU-hours" in ticket(story, "/runs/one", "output.log:7", [])

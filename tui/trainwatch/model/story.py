@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trainwatch.model import clock, holding, naming, text
+from trainwatch.model.bill import gpu_hours, words
 from trainwatch.model.cause import Cause
 from trainwatch.model.failure import Failure
 from trainwatch.model.rows import row_of, state_at
@@ -89,6 +90,8 @@ class Story:
     """The same without where it began, folded."""
     ranks: int
     """How many ranks the run has."""
+    cost: str = ""
+    """What its GPUs cost so far, in words; empty when nobody knows."""
 
     @property
     def ended(self) -> str:
@@ -120,8 +123,10 @@ def tell(run: Run, now: float, failure: Failure) -> Story:
     shown = text.exit_text(cause.exit_code) if cause.exit_code is not None else row.exit_text
     if key == failure.key and not shown:
         shown = failure.exit_text
+    hours = gpu_hours(run)
     return Story(
-        run_id=run.run_id, key=key, label=run.label(key), host=row.host, whole=cause.rank is None, kind=cause.kind,
+        cost="" if hours is None else words(hours), run_id=run.run_id, key=key, label=run.label(key), host=row.host,
+        whole=cause.rank is None, kind=cause.kind,
         summary=cause.summary or failure.reason, frame=cause.frame, why=cause.why, hint=cause.hint,
         evidence=tuple(one.text for one in cause.evidence if one.text), runner_up=cause.runner_up,
         confidence=cause.confidence, clear=cause.clear, line=cause.line, offset=cause.offset, time=time,

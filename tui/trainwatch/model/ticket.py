@@ -22,6 +22,7 @@ def ticket(story: Story, run_directory: str, place: str, log: Sequence[str], hit
         ("How it is known", _words(story.why)),
         ("It could also be", _code(story.runner_up)),
         ("What to do", _words(story.hint)),
+        ("GPU time", _words(story.cost)),
     ]
     lines = [f"## {_words(title)}", ""]
     lines += [f"- **{name}:** {value}" for name, value in facts if value]

@@ -41,6 +41,7 @@ def cause_parts(story: Story, now: float, width: int) -> list[Part]:
         ("confidence", story.sure, "" if story.clear else "bold $state-stalled"),
         ("or else", clean(story.runner_up), "$state-stalled"),
         ("what to do", clean(story.hint), "$tw-accent"),
+        ("GPU time", clean(story.cost), ""),
         ("hold", _hold(story), f"bold {states.variable(HELD)}"),
     ]
     for name, value, style in facts:

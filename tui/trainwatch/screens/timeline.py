@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 
 from trainwatch import actions
-from trainwatch.model import text
+from trainwatch.model import bill, text
 from trainwatch.model.timeline import HOLD, LAUNCHER, Lane, Span, Spread, Timeline, timeline
 from trainwatch.screens.feed import Feed
 from trainwatch.screens.run_screen import MANY, Plain, RunScreen
@@ -19,6 +19,8 @@ from trainwatch.widgets.logtext import clean
 from trainwatch.widgets.timeline_view import TimelineView
 from trainwatch_launcher.reader.changes import AttemptKey
 
+BILL_EVERY = 10.0
+"""What the GPUs cost is added up every so many seconds."""
 MOST_SPREADS = 8
 """Lines of the table of phases."""
 NAME = 28
@@ -35,6 +37,7 @@ class TimelineScreen(RunScreen):
     def __init__(self, feed: Feed, key: AttemptKey | None) -> None:
         super().__init__(feed)
         self._first = key
+        self._cost, self._billed_at = "", float("-inf")
         self._shown: object = None
         self._shown_at = 0.0
 
@@ -82,6 +85,11 @@ class TimelineScreen(RunScreen):
             self.view.select(self._first)
             self._first = None
         spreads = spread_parts(line, self.size.width, MOST_SPREADS if self.size.height > 30 else 4)
+        if not 0 <= now - self._billed_at < BILL_EVERY:
+            self._billed_at, hours = now, bill.gpu_hours(run)
+            self._cost = "" if hours is None else bill.words(hours)
+        if self._cost:
+            spreads.append((f"\n {fit_most(self._cost, self.size.width - 2)}", "$tw-muted"))
         self.query_one("#spreads", Plain).update(Content.assemble(*spreads))
         self._show_cursor()
 
