@@ -86,7 +86,7 @@ async def trains(pilot, run: RunBuilder) -> None:
         source.look()
     at(run, 5).set(stalled_since=NOW - 300)
     source.look()
-    await wait_for(pilot, lambda: len(pilot.app.screen._found) == 4)
+    await wait_for(pilot, lambda: len(pilot.app.screen._board.found) == 4)
     await settle(pilot)
 
 

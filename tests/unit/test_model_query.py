@@ -152,7 +152,8 @@ def test_a_word_and_its_negation_share_all_rows_between_them(word, sign):
 
 @pytest.mark.parametrize(("typed", "meant"), [
     ("sta", "state:"), ("-sta", "-state:"), ("host:a ga", None), ("host:a gp", "host:a gpu"),
-    ("state:f", "state:finished"), ("state:failed,he", "state:failed,held"), ("host:gpu-0", "host:gpu-01"), ("phase:lo", 'phase:"Load data"'),
+    ("state:f", "state:finished"), ("state:failed,he", "state:failed,held"),
+    ("host:gpu-0", "host:gpu-01"), ("phase:lo", 'phase:"Load data"'),
     ("@sl", "@slow"), ("", None), ("state:held", None), ("host:gpu-01 ", None), ("word", None),
 ])  # fmt: skip
 def test_what_is_being_typed_is_completed(typed, meant):

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 from textual.app import App, SystemCommand
@@ -29,6 +30,7 @@ from trainwatch.screens.once import Palette
 from trainwatch.screens.run_screen import RunScreen
 from trainwatch.sources.base import Source, SourceError
 from trainwatch.targets import Named
+from trainwatch.taste import Taste
 from trainwatch.terminal import Watchdog, copied, program
 from trainwatch.widgets.keybar import perform
 from trainwatch.widgets.logtext import clean
@@ -63,12 +65,14 @@ class TrainwatchApp(App[int]):
         clock: Callable[[], float] = time.time,
         theme_name: str | None = None,
         keep_hold: bool = True,
+        taste: Taste | None = None,
     ) -> None:
         self._first_theme = theme_name or theme.preferred(dict(os.environ))
         super().__init__()
         self._clock = clock
         self._source, self._root, self._open_source = source, root, open_source
         self._keep_hold = keep_hold
+        self._taste = taste or Taste()
         self.following: Following | None = None
         self._dirty = False
         self._shown_at = 0.0
@@ -116,14 +120,18 @@ class TrainwatchApp(App[int]):
         async def closed(_: object = None) -> None:
             await following.close()
 
-        self.push_screen(Overview(following, nested), closed)
+        self.push_screen(Overview(following, nested, self._taste), closed)
         work = following.follow(lambda: self._changed(following))
         self.run_worker(work, name="follow", group="follow", exclusive=True)
 
     # State, one way: source → following → run_state → the screen that is seen
 
     def _changed(self, following: Following) -> None:
-        if following is self.following and not self._dirty:
+        if following is not self.following:
+            return
+        if self.run_state is not EMPTY:  # not yet rendered, but of two states of thousands of ranks only one is kept
+            self.set_reactive(TrainwatchApp.run_state, following.run)
+        if not self._dirty:
             self._dirty = True
             pause = REPAINT_MANY if len(following.run.order) > MANY else REPAINT
             self.set_timer(pause if self.run_state is not EMPTY else 0.001, self._publish)
@@ -292,6 +300,9 @@ class TrainwatchApp(App[int]):
                 yield SystemCommand(
                     f"{action.label}  ({action.key})", action.help, lambda action=action: perform(action, origin)
                 )
+        if callable(use := getattr(screen, "use_filter", None)):
+            for name, query in self._taste.filters.items():
+                yield SystemCommand(f"filter @{name}", query, partial(use, f"@{name}"))
         yield SystemCommand("choose a theme", "All themes, the terminal's own colours too", self.action_change_theme)
 
 
@@ -299,7 +310,7 @@ def _scopes(screen: Screen[object]) -> tuple[str, ...]:
     return tuple(getattr(screen, "SCOPES", ()))
 
 
-def run(target: Path, keep_hold: bool = True) -> int:
+def run(target: Path, keep_hold: bool = True, taste: Taste | None = None) -> int:
     """Show a run directory, or a directory of runs to pick from; returns the exit code. Raises TargetError.
 
     With `keep_hold` holds are extended while shells are open beside their ranks.
@@ -314,19 +325,19 @@ def run(target: Path, keep_hold: bool = True) -> int:
 
     async def app() -> TrainwatchApp:
         source = None if is_root else await opened(target)
-        return TrainwatchApp(source, root=target, open_source=opened, keep_hold=keep_hold)
+        return TrainwatchApp(source, root=target, open_source=opened, keep_hold=keep_hold, taste=taste)
 
     return _show(app)
 
 
-def run_elsewhere(named: Named, keep_hold: bool = True) -> int:
+def run_elsewhere(named: Named, keep_hold: bool = True, taste: Taste | None = None) -> int:
     """Show a run that is reached over hosts; returns the exit code. Raises SourceError."""
     from trainwatch.commands.remote import ask
     from trainwatch.opening import open_source
 
     async def app() -> TrainwatchApp:
         question = None if browser.is_there() else ask
-        return TrainwatchApp(await open_source(named, question), keep_hold=keep_hold)
+        return TrainwatchApp(await open_source(named, question), keep_hold=keep_hold, taste=taste)
 
     return _show(app)
 
@@ -345,7 +356,7 @@ def _show(make: Callable[[], Awaitable[TrainwatchApp]]) -> int:
     async def show() -> int:
         # thousands of ranks mean a million small objects that live long and are in no cycles: looking through them for
         # some, as often as Python does by itself, costs more than all else
-        gc.set_threshold(200_000, 20, 50)
+        gc.set_threshold(50_000, 20, 50)
         app = await make()
         watchdog = Watchdog(lambda code: app.call_from_thread(app.exit, code, return_code=code))
         watchdog.start()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from trainwatch.targets import Named
+    from trainwatch.taste import Taste
 
 DESCRIPTION = "Watch a training run: all ranks, their logs, who failed first, and a shell beside it."
 EPILOG = """\
@@ -129,15 +130,18 @@ def _watch(argv: list[str]) -> int:
     """The screen."""
     from trainwatch.commands.targets import TargetError, find, is_remote, named
     from trainwatch.config import load
+    from trainwatch.taste import of_user
 
     options = parser().parse_args(argv)
     written = options.target
-    keep_hold = not options.no_keep_hold and load().shell.keep_hold
+    config = load()
+    keep_hold = not options.no_keep_hold and config.shell.keep_hold
+    taste = of_user(config.filters)
     try:
         if written is not None:
             meant = named(written, options.hosts)
             if is_remote(meant):
-                return _watch_elsewhere(meant, keep_hold)
+                return _watch_elsewhere(meant, keep_hold, taste)
             written = getattr(meant.target, "path", written)
         target = find(written)
     except TargetError as error:
@@ -146,17 +150,17 @@ def _watch(argv: list[str]) -> int:
         raise
     from trainwatch.app import run
 
-    code: int = run(Path(target.path), keep_hold)
+    code: int = run(Path(target.path), keep_hold, taste)
     return code
 
 
-def _watch_elsewhere(meant: Named, keep_hold: bool) -> int:
+def _watch_elsewhere(meant: Named, keep_hold: bool, taste: Taste) -> int:
     from trainwatch.app import run_elsewhere
     from trainwatch.commands.targets import TargetError
     from trainwatch.sources.base import SourceError
 
     try:
-        code: int = run_elsewhere(meant, keep_hold)
+        code: int = run_elsewhere(meant, keep_hold, taste)
     except SourceError as error:
         raise TargetError(str(error)) from None
     return code

@@ -12,9 +12,13 @@
     [targets.lab]
     target = "ssh://login/shared/runs"
     ssh_config = "~/lab/ssh_config"
+
+    [filters]
+    idle = "state:running gpu<20"
 """
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -65,6 +69,8 @@ class Config:
     """What each name stands for."""
     of_target: Mapping[str, Options] = field(default_factory=lambda: MappingProxyType({}))
     """The options of each name, those for all included."""
+    filters: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Saved filters by name; each is one that `model.query` understands."""
 
 
 def path() -> Path:
@@ -90,7 +96,7 @@ def load(file: Path | None = None) -> Config:
 
 
 def _config(data: Mapping[str, Any]) -> Config:
-    _only(data, ("options", "shell", "targets"), "the file")
+    _only(data, ("options", "shell", "targets", "filters"), "the file")
     options = _options(Options(), _table(data.get("options", {}), "options"), "options")
     targets: dict[str, str] = {}
     of_target: dict[str, Options] = {}
@@ -102,7 +108,22 @@ def _config(data: Mapping[str, Any]) -> Config:
             raise ValueError(f"{where} needs a target, such as target = \"ssh://host/path\"")
         targets[name], of_target[name] = target, _options(options, entry, where)
     return Config(options, _shell(_table(data.get("shell", {}), "shell")), MappingProxyType(targets),
-                  MappingProxyType(of_target))  # fmt: skip
+                  MappingProxyType(of_target), _filters(_table(data.get("filters", {}), "filters")))  # fmt: skip
+
+
+def _filters(table: Mapping[str, Any]) -> Mapping[str, str]:
+    from trainwatch.model.query import QueryError, parse
+
+    for name, value in table.items():
+        if not isinstance(value, str):
+            raise ValueError(f"filters.{name} must be text, such as {name} = \"state:running gpu<20\"")
+        if not re.fullmatch(r"[\w-]+", name):
+            raise ValueError(f"filters: {name!r} cannot be typed as @name; use letters, digits, - and _")
+        try:
+            parse(value, table)
+        except QueryError as error:
+            raise ValueError(f"filters.{name}: {error}") from None
+    return MappingProxyType(dict(table))
 
 
 def _shell(table: Mapping[str, Any]) -> Shell:

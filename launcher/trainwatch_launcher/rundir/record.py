@@ -22,6 +22,8 @@ FORMAT = 1
 """The version that this code writes. Readers accept it and older ones."""
 
 NUMBER = (int, float)
+SHORT = 64
+"""Texts of fewer characters are worth sharing between records."""
 MAX_NUMBER = 10**18
 """A number from here on counts as none: it is no time and no size, and arithmetic with it fails or overflows."""
 
@@ -44,7 +46,7 @@ class Record:
 
     if TYPE_CHECKING:
         _fields: ClassVar[dict[str, tuple[str, bool]]]
-        _expected: ClassVar[dict[str, tuple[str, str, bool]]]
+        _expected: ClassVar[dict[str, tuple[str, str, bool, object]]]
         _required: ClassVar[tuple[str, ...]]
 
     def __init_subclass__(cls) -> None:
@@ -55,10 +57,9 @@ class Record:
             cls._fields[name] = (kind.strip(), null.strip() == "None")
             if cls._fields[name][1] and not hasattr(cls, name):
                 setattr(cls, name, None)
-        # the same for reading: with the one copy of each name that all records share, and whether null is no default
+        # the same for reading: with the one copy of each name that all records share, and its default
         cls._expected = {
-            name: (name, kind, nullable and getattr(cls, name, None) is not None)
-            for name, (kind, nullable) in cls._fields.items()
+            name: (name, kind, nullable, getattr(cls, name, cls)) for name, (kind, nullable) in cls._fields.items()
         }
         cls._required = tuple(name for name in cls._fields if not hasattr(cls, name))
 
@@ -103,23 +104,20 @@ class Record:
         version = data.get("v" if "v" in cls._fields else "format")
         if isinstance(version, NUMBER) and version > FORMAT:
             raise NewerFormatError("format %s is newer than this trainwatch (it knows format %d)" % (version, FORMAT))
-        # thousands may come in every second: no detour by the constructor, the common types first, and nothing is kept
-        # of what the class says anyway: half of a status is null
+        # thousands may come in every second: no detour by the constructor, the commonest type first, nothing is kept of
+        # what the class says anyway (half of a status), and one copy of what many events say alike
         record = cls.__new__(cls)
         known, extra, expected = record.__dict__, {}, cls._expected
         for name, value in data.items():
             declared = expected.get(name)
             if declared is None:
-                extra[intern(name)] = value
+                extra[intern(name)] = intern(value) if value.__class__ is str and len(value) < SHORT else value
                 continue
-            own, kind, null_is_kept = declared
-            if value is None:
-                if null_is_kept:
-                    known[own] = None
-            elif value.__class__ is float and kind == "float":  # `is_a` in short: its call is dear here
+            own, kind, nullable, default = declared
+            if value.__class__ is float and kind == "float":  # `is_a` in short: its call is dear here
                 if -MAX_NUMBER < value < MAX_NUMBER:
                     known[own] = value
-            elif is_a(value, kind):
+            elif value != default and (is_a(value, kind) or (value is None and nullable)):
                 known[own] = value
         for name in cls._required:
             if name not in known:
