@@ -8,7 +8,7 @@ from sys import intern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, ClassVar, Mapping, TypeVar
+    from typing import Any, ClassVar, Iterable, Mapping, TypeVar
 
     from typing_extensions import dataclass_transform
 
@@ -104,10 +104,31 @@ class Record:
         version = data.get("v" if "v" in cls._fields else "format")
         if isinstance(version, NUMBER) and version > FORMAT:
             raise NewerFormatError("format %s is newer than this trainwatch (it knows format %d)" % (version, FORMAT))
+        record = cls.__new__(cls)
+        record.extra = {}
+        record._take(data)
+        return record
+
+    def changed(self: R, data: Mapping[str, Any], gone: Iterable[str] = ()) -> R:
+        """A copy with what decoded JSON says newly, as tolerant as `from_json`, and without the fields in `gone`.
+
+        Raises RecordError when a field that has no default is gone.
+        """
+        record = type(self).__new__(type(self))
+        record.__dict__.update(self.__dict__)
+        record.extra = dict(self.extra)
+        for names in (gone, data):
+            for name in names:
+                record.__dict__.pop(name, None)
+                record.extra.pop(name, None)
+        record._take(data)
+        return record
+
+    def _take(self, data: Mapping[str, Any]) -> None:
+        """Take what a decoded object says, as far as it is understood."""
         # thousands may come in every second: no detour by the constructor, the commonest type first, nothing is kept of
         # what the class says anyway (half of a status), and one copy of what many events say alike
-        record = cls.__new__(cls)
-        known, extra, expected = record.__dict__, {}, cls._expected
+        known, extra, expected = self.__dict__, self.extra, self._expected
         for name, value in data.items():
             declared = expected.get(name)
             if declared is None:
@@ -119,11 +140,9 @@ class Record:
                     known[own] = value
             elif value != default and (is_a(value, kind) or (value is None and nullable)):
                 known[own] = value
-        for name in cls._required:
+        for name in self._required:
             if name not in known:
-                raise RecordError("%s needs %s" % (cls.__name__, name))
-        record.extra = extra
-        return record
+                raise RecordError("%s needs %s" % (type(self).__name__, name))
 
     def replace(self: R, /, **changes: Any) -> R:
         """A copy with some fields changed."""
