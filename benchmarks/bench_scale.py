@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from importlib import import_module
 from pathlib import Path
@@ -21,6 +20,7 @@ from trainwatch_launcher.rundir.records import Status, event
 
 RANKS = int(os.environ.get("BENCH_RANKS", "4096"))
 SECONDS = float(os.environ.get("BENCH_SECONDS", "20"))
+os.environ["XDG_STATE_HOME"] = "/proc/none"  # the usual table, whatever whoever runs this has chosen
 TRAINWATCH = str(Path(sys.executable).parent / "trainwatch")
 READY = b"gpu-0"
 DRAWN = """new Promise(done => {
@@ -39,51 +39,76 @@ def simulated(place: Path, ranks: int, age: int = 100) -> Path:
     return directory
 
 
-class Beats(threading.Thread):
-    """Keeps a simulated run alive: each rank's status replaced once a second, spread over the second, and each second
-    one rank in a hundred says its next phase. With `quiet` only the times move, once in each status's interval.
+class Beats:
+    """A program beside that keeps a simulated run alive: each rank's status is replaced once a second, spread over the
+    second, and each second one rank in a hundred says its next phase. With `quiet` only the times move, once in each
+    status's interval. Not a thread: what watches is forked from here.
     """
 
     def __init__(self, directory: Path, ranks: int, quiet: bool = False) -> None:
-        super().__init__(daemon=True)
-        self.written = 0
-        self._places = [directory / paths.rank_name(rank) / paths.attempt_name(1) for rank in range(ranks)]
-        self._statuses = [files.read_record(Status, str(place / paths.STATUS)) for place in self._places]
-        self._quiet = quiet
-        self._stopped = threading.Event()
+        self._counter = directory.with_suffix(".written")
+        self._counter.write_text("0")
+        argv = [sys.executable, __file__, "--beats", str(directory), str(ranks), str(self._counter), str(int(quiet))]
+        self._process = subprocess.Popen(argv)
 
-    def run(self) -> None:
-        began, turn = time.monotonic(), 0
-        pause = self._statuses[0].interval if self._quiet else 1.0
-        while not self._stopped.is_set():
-            for number in range(len(self._places)):
-                due = began + (turn + number / len(self._places)) * pause
-                if due - time.monotonic() > 0.002:
-                    time.sleep(due - time.monotonic())
-                self._beat(number, turn)
-            turn += 1
-
-    def _beat(self, number: int, turn: int) -> None:
-        status, now = self._statuses[number], time.time()
-        status.time = now
-        if not self._quiet:
-            status.step = (status.step or 0) + 1
-            status.last_output = status.progress_since = now
-            status.loss = round(2.0 + (turn * 7919 % 13) / 100, 4)
-            if (number + turn) % 100 == 0:
-                status.phase, status.phase_since = ("Save checkpoint" if status.phase == "Train" else "Train"), now
-                self._say(number, event("phase", now, name=status.phase, offset=0, source="marker"))
-        files.replace_file(str(self._places[number] / paths.STATUS), status)
-        self.written += 1
-
-    def _say(self, number: int, said: object) -> None:
-        fd = files.open_append(str(self._places[number] / paths.EVENTS))
-        files.write_all(fd, files.encode(said))  # type: ignore[arg-type]
-        os.close(fd)
+    @property
+    def written(self) -> int:
+        """How many statuses so far."""
+        return int(self._counter.read_text() or "0")
 
     def stop(self) -> None:
-        self._stopped.set()
-        self.join()
+        self._process.kill()
+        self._process.wait()
+
+
+def beat(directory: Path, ranks: int, counter: Path, quiet: bool) -> None:
+    """What `Beats` runs, until it is killed."""
+    places = [directory / paths.rank_name(rank) / paths.attempt_name(1) for rank in range(ranks)]
+    statuses = [files.read_record(Status, str(place / paths.STATUS)) for place in places]
+    pause = statuses[0].interval if quiet else 1.0
+    began, turn, written = time.monotonic(), 0, 0
+    fd = os.open(counter, os.O_WRONLY)
+    while True:
+        for number in range(ranks):
+            wait = began + (turn + number / ranks) * pause - time.monotonic()
+            if wait > 0.002:
+                time.sleep(wait)
+            _beat_once(str(places[number]), statuses[number], number, turn, quiet)
+            written += 1
+            if written % 64 == 0:
+                os.pwrite(fd, b"%d" % written, 0)
+        turn += 1
+
+
+def _beat_once(place: str, status: Status, number: int, turn: int, quiet: bool) -> None:
+    status.time = now = time.time()
+    if not quiet:
+        status.step = (status.step or 0) + 1
+        status.last_output = status.progress_since = now
+        status.loss = round(2.0 + (turn * 7919 % 13) / 100, 4)
+        if (number + turn) % 100 == 0:
+            status.phase, status.phase_since = ("Save checkpoint" if status.phase == "Train" else "Train"), now
+            said = event("phase", now, name=status.phase, offset=0, source="marker")
+            _append(f"{place}/{paths.EVENTS}", files.encode(said))
+    files.replace_file(f"{place}/{paths.STATUS}", status)
+
+
+def _append(path: str, data: bytes) -> None:
+    fd = files.open_append(path)
+    files.write_all(fd, data)
+    os.close(fd)
+
+
+def weeks_old(directory: Path, ranks: int, phases: int = 100) -> None:
+    """Give each rank of a run as many phases as a day has with a checkpoint each half hour: more than are kept."""
+    for rank in range(ranks):
+        place = directory / paths.rank_name(rank) / paths.attempt_name(1)
+        began = files.read_record(Status, str(place / paths.STATUS)).time - phases * 900.0
+        said = [
+            event("phase", began + 900.0 * n, name="Save checkpoint" if n % 2 else "Train", offset=n, source="marker")
+            for n in range(phases)
+        ]
+        _append(str(place / paths.EVENTS), b"".join(map(files.encode, said)))
 
 
 class Watched:
@@ -128,11 +153,12 @@ def busy(place: Path) -> None:
     rows, largest = [], []
     for ranks in sorted({64, 256, 1024, RANKS}):
         directory = simulated(place, ranks)
+        if ranks == RANKS:
+            weeks_old(directory, ranks)
         quiet = Watched(directory)
         idle, _ = min(quiet.cost(SECONDS / 2) for _ in range(2))
         quiet.screen.close()
         beats = Beats(directory, ranks)
-        beats.start()
         watched = Watched(directory)
         before, began = beats.written, time.monotonic()
         costs = [watched.cost(SECONDS) for _ in range(ROUNDS)]
@@ -147,7 +173,8 @@ def busy(place: Path) -> None:
                 ["CPU, all told", f"{share:.1f} % of a core", "25 %"],
                 ["to the terminal", f"{drawn:.1f} kB/s", "100 kB/s"],
                 ["a key, until it is drawn: median, 95 %", f"{keys[len(keys) // 2]:.0f} ms, {late:.0f} ms", "100 ms"],
-                ["memory after 8 s, and at the end", f"{watched.memory:.0f}, {watched.resident():.0f} MiB", "150 MiB"],
+                ["memory after 8 s and at the end, each rank with 100 phases",
+                 f"{watched.memory:.0f}, {watched.resident():.0f} MiB", "150 MiB"],
             ]
         watched.screen.close()
         beats.stop()
@@ -163,7 +190,6 @@ def quiet(place: Path) -> None:
     nothing, drawn = min(still.cost(SECONDS / 2) for _ in range(2))
     still.screen.close()
     beats = Beats(directory, RANKS, quiet=True)
-    beats.start()
     watched = Watched(directory)
     heartbeats, more = min(watched.cost(SECONDS / 2) for _ in range(2))
     watched.screen.close()
@@ -287,7 +313,9 @@ def main() -> None:
         report(Path(place))
 
 
-if __name__ == "__main__":
+if __name__ == "__main__" and sys.argv[1:2] == ["--beats"]:
+    beat(Path(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4]), sys.argv[5] == "1")
+elif __name__ == "__main__":
     sys.path.insert(0, str(ROOT / "tests"))
     subprocess.run([sys.executable, "-c", "import trainwatch.app"], check=True)  # compiled once, as an installation is
     main()

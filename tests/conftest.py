@@ -1,6 +1,7 @@
 """Fixtures for all tests; what they are made of is in support/."""
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,9 @@ from support.terminal import Terminal
 # How long an example takes says something of the machine that day, and nothing of the code.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
+
+# What whoever runs the tests has chosen in the viewer is neither seen nor changed by it.
+os.environ["XDG_STATE_HOME"] = "/proc/none"
 
 # A shell starts what runs in its background with these ignored, and what a test starts would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)

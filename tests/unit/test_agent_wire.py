@@ -12,7 +12,7 @@ from trainwatch_launcher.agent.resume import Have, Resumption
 from trainwatch_launcher.reader.changes import AttemptKey, EventsAppended, StatusChanged, Unreadable
 from trainwatch_launcher.reader.directory import Reader
 from trainwatch_launcher.rundir import paths
-from trainwatch_launcher.rundir.records import event
+from trainwatch_launcher.rundir.records import Status, event
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=8),
@@ -22,7 +22,8 @@ JSON = st.recursive(
 
 
 def sent(changes):
-    return [wire.decode_change(json.loads(text)) for portion in wire.packets(changes) for text in portion]
+    told = wire.Told()
+    return [wire.decode_change(json.loads(text), told) for portion in wire.packets(changes, told) for text in portion]
 
 
 def test_all_changes_of_a_run_arrive_as_they_were(tmp_path):
@@ -37,17 +38,45 @@ def test_all_changes_of_a_run_arrive_as_they_were(tmp_path):
 
 @given(JSON)
 def test_what_is_no_change_is_left_out(value):
-    wire.decode_change(value)
-    assert wire.decode_change(["status", [0], value]) is None or isinstance(value, dict)
-    assert wire.decode_change(["a-new-kind", value]) is None
+    told = wire.Told()
+    wire.decode_change(value, told)
+    assert wire.decode_change(["status", [0], value], told) is None or isinstance(value, dict)
+    assert wire.decode_change(["a-new-kind", value], told) is None
+    assert wire.decode_change(["changed", [1], {}, []], told) is None
+    told.statuses[AttemptKey(2)] = Status(time=NOW)
+    wire.decode_change(["changed", [2], value, value], told)
+    wire.decode_change(["changed", [2], {"time": value}, ["time"]], told)
+    assert isinstance(told.statuses[AttemptKey(2)].time, (int, float))
+
+
+FACTS = st.fixed_dictionaries(
+    {"time": st.floats(0, 1e9)},
+    optional={"phase": st.none() | st.sampled_from(["Load", "Train", ""]), "step": st.none() | st.integers(0, 9),
+              "warning": st.sampled_from(["", "full"]), "gpus": st.lists(st.just({"util": 3})), "new": JSON},
+)  # fmt: skip
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), FACTS), max_size=12))
+def test_statuses_that_go_as_differences_arrive_whole(said):
+    changes = [StatusChanged(AttemptKey(rank), Status.from_json(json.loads(json.dumps(facts)))) for rank, facts in said]
+    arrived, meant = ([(one.key, wire.fingerprint(one.status)) for one in each] for each in (sent(changes), changes))
+    assert arrived == meant
+
+
+def test_what_is_as_it_was_does_not_go_over_the_wire_again():
+    told, status = wire.Told(), Status(time=NOW, phase="Train", last_line="x" * 200, step=1)
+    first, = wire.packets([StatusChanged(AttemptKey(0), status)], told)
+    second, = wire.packets([StatusChanged(AttemptKey(0), status.replace(time=NOW + 1, step=2, phase=None))], told)
+    assert len(first[0]) > 200
+    assert json.loads(second[0]) == ["changed", [0, 1, -1, 0], {"time": NOW + 1, "step": 2}, ["phase"]]
 
 
 def test_many_events_come_in_several_portions_and_in_order():
     events = tuple(event("warning", NOW + at, message="x" * 1000) for at in range(2000))
-    portions = list(wire.packets([EventsAppended(AttemptKey(0), events)]))
+    portions = list(wire.packets([EventsAppended(AttemptKey(0), events)], wire.Told()))
     assert len(portions) > 2
     assert max(sum(map(len, portion)) for portion in portions) < wire.CHANGES_SIZE + 2000
-    parts = [wire.decode_change(json.loads(text)) for portion in portions for text in portion]
+    parts = [wire.decode_change(json.loads(text), wire.Told()) for portion in portions for text in portion]
     assert tuple(one for part in parts for one in part.events) == events
 
 

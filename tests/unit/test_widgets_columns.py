@@ -14,7 +14,7 @@ from trainwatch.model.progress import Progress
 from trainwatch.model.rows import Row
 from trainwatch.model.text import countdown
 from trainwatch.widgets import cells, columns
-from trainwatch.widgets.rank_table import fit
+from trainwatch.widgets.fit import fit
 from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.rundir.gpus import Gpu
 

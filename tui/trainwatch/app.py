@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 from textual.app import App, SystemCommand
@@ -30,6 +31,7 @@ from trainwatch.screens.once import Palette
 from trainwatch.screens.run_screen import RunScreen
 from trainwatch.sources.base import Source, SourceError
 from trainwatch.targets import Named
+from trainwatch.taste import Taste
 from trainwatch.terminal import Watchdog, copied, program
 from trainwatch.widgets.keybar import perform
 from trainwatch.widgets.logtext import clean
@@ -66,12 +68,14 @@ class TrainwatchApp(App[int]):
         keep_hold: bool = True,
         gpu_price: float | None = None,
         on_failure: Alarm = Alarm(),  # noqa: B008 - it does not change
+        taste: Taste | None = None,
     ) -> None:
         self._first_theme = theme_name or theme.preferred(dict(os.environ))
         super().__init__()
         self._clock = clock
         self._source, self._root, self._open_source = source, root, open_source
         self._keep_hold, self._gpu_price = keep_hold, gpu_price
+        self._taste = taste or Taste()
         self.following: Following | None = None
         self._dirty = False
         self._shown_at = 0.0
@@ -121,14 +125,18 @@ class TrainwatchApp(App[int]):
         async def closed(_: object = None) -> None:
             await following.close()
 
-        self.push_screen(Overview(following, nested), closed)
+        self.push_screen(Overview(following, nested, self._taste), closed)
         work = following.follow(lambda: self._changed(following))
         self.run_worker(work, name="follow", group="follow", exclusive=True)
 
     # State, one way: source → following → run_state → the screen that is seen
 
     def _changed(self, following: Following) -> None:
-        if following is self.following and not self._dirty:
+        if following is not self.following:
+            return
+        if self.run_state is not EMPTY:  # not yet rendered, but of two states of thousands of ranks only one is kept
+            self.set_reactive(TrainwatchApp.run_state, following.run)
+        if not self._dirty:
             self._dirty = True
             pause = REPAINT_MANY if len(following.run.order) > MANY else REPAINT
             self.set_timer(pause if self.run_state is not EMPTY else 0.001, self._publish)
@@ -332,6 +340,9 @@ class TrainwatchApp(App[int]):
                 yield SystemCommand(
                     f"{action.label}  ({action.key})", action.help, lambda action=action: perform(action, origin)
                 )
+        if callable(use := getattr(screen, "use_filter", None)):
+            for name, query in self._taste.filters.items():
+                yield SystemCommand(f"filter @{name}", query, partial(use, f"@{name}"))
         yield SystemCommand("choose a theme", "All themes, the terminal's own colours too", self.action_change_theme)
 
 
@@ -340,7 +351,11 @@ def _scopes(screen: Screen[object]) -> tuple[str, ...]:
 
 
 def run(
-    target: Path, keep_hold: bool = True, gpu_price: float | None = None, on_failure: Alarm = Alarm()  # noqa: B008
+    target: Path,
+    keep_hold: bool = True,
+    gpu_price: float | None = None,
+    on_failure: Alarm = Alarm(),  # noqa: B008
+    taste: Taste | None = None,
 ) -> int:
     """Show a run directory, or a directory of runs to pick from; returns the exit code. Raises TargetError.
 
@@ -358,12 +373,12 @@ def run(
     async def app() -> TrainwatchApp:
         source = None if is_root else await opened(target)
         return TrainwatchApp(source, root=target, open_source=opened, keep_hold=keep_hold, gpu_price=gpu_price,
-                             on_failure=on_failure)  # fmt: skip
+                             on_failure=on_failure, taste=taste)  # fmt: skip
 
     return _show(app)
 
 
-def run_logs(paths: Sequence[str], gpu_price: float | None = None) -> int:
+def run_logs(paths: Sequence[str], gpu_price: float | None = None, taste: Taste | None = None) -> int:
     """Show logs that no launcher wrote; returns the exit code. Raises TargetError."""
     from trainwatch.sources.foreign import ForeignSource
     from trainwatch.sources.foreign_files import found
@@ -371,13 +386,17 @@ def run_logs(paths: Sequence[str], gpu_price: float | None = None) -> int:
     found(paths)  # what is wrong with the names is said before the screen is taken
 
     async def app() -> TrainwatchApp:
-        return TrainwatchApp(ForeignSource(paths), gpu_price=gpu_price)
+        return TrainwatchApp(ForeignSource(paths), gpu_price=gpu_price, taste=taste)
 
     return _show(app)
 
 
 def run_elsewhere(
-    named: Named, keep_hold: bool = True, gpu_price: float | None = None, on_failure: Alarm = Alarm()  # noqa: B008
+    named: Named,
+    keep_hold: bool = True,
+    gpu_price: float | None = None,
+    on_failure: Alarm = Alarm(),  # noqa: B008
+    taste: Taste | None = None,
 ) -> int:
     """Show a run that is reached over hosts; returns the exit code. Raises SourceError."""
     from trainwatch.commands.remote import ask
@@ -386,7 +405,7 @@ def run_elsewhere(
     async def app() -> TrainwatchApp:
         question = None if browser.is_there() else ask
         source = await open_source(named, question)
-        return TrainwatchApp(source, keep_hold=keep_hold, gpu_price=gpu_price, on_failure=on_failure)
+        return TrainwatchApp(source, keep_hold=keep_hold, gpu_price=gpu_price, on_failure=on_failure, taste=taste)
 
     return _show(app)
 
@@ -405,7 +424,7 @@ def _show(make: Callable[[], Awaitable[TrainwatchApp]]) -> int:
     async def show() -> int:
         # thousands of ranks mean a million small objects that live long and are in no cycles: looking through them for
         # some, as often as Python does by itself, costs more than all else
-        gc.set_threshold(200_000, 20, 50)
+        gc.set_threshold(50_000, 20, 50)
         app = await make()
         watchdog = Watchdog(lambda code: app.call_from_thread(app.exit, code, return_code=code))
         watchdog.start()

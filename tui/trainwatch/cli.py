@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from trainwatch.alarm import Alarm
     from trainwatch.targets import Named
+    from trainwatch.taste import Taste
 
 DESCRIPTION = "Watch a training run: all ranks, their logs, who failed first, and a shell beside it."
 EPILOG = """\
@@ -142,31 +143,34 @@ def _watch(argv: list[str]) -> int:
     from trainwatch.commands.arguments import alarm_for, price_of_gpus
     from trainwatch.commands.targets import TargetError, find, is_remote, named
     from trainwatch.config import load
+    from trainwatch.taste import of_user
 
     options = parser().parse_args(argv)
     written = options.target
-    keep_hold = not options.no_keep_hold and load().shell.keep_hold
+    config = load()
+    keep_hold = not options.no_keep_hold and config.shell.keep_hold
+    taste = of_user(config.filters)
     paid = price_of_gpus(options.gpu_price)
     if options.more:
-        return _watch_logs([written, *options.more], paid)
+        return _watch_logs([written, *options.more], paid, taste)
     alarm = alarm_for(options.on_failure, options.no_notify)
     try:
         if written is not None:
             meant = named(written, options.hosts)
             alarm = alarm_for(options.on_failure, options.no_notify, meant.options)
             if is_remote(meant):
-                return _watch_elsewhere(meant, keep_hold, paid, alarm)
+                return _watch_elsewhere(meant, keep_hold, paid, alarm, taste)
             written = getattr(meant.target, "path", written)
         target = find(written)
     except TargetError as error:
         if written is not None and _is_log(written):
-            return _watch_logs([written], paid)
+            return _watch_logs([written], paid, taste)
         if options.target is not None and options.target.isidentifier() and not Path(options.target).exists():
             raise TargetError(f"{error} (commands are {', '.join(COMMANDS)})") from None
         raise
     from trainwatch.app import run
 
-    code: int = run(Path(target.path), keep_hold, paid, alarm)
+    code: int = run(Path(target.path), keep_hold, paid, alarm, taste)
     return code
 
 
@@ -180,20 +184,22 @@ def _is_log(path: str) -> bool:
         return False
 
 
-def _watch_logs(paths: list[str], gpu_price: float | None) -> int:
+def _watch_logs(paths: list[str], gpu_price: float | None, taste: Taste) -> int:
     from trainwatch.app import run_logs
 
-    code: int = run_logs(paths, gpu_price)
+    code: int = run_logs(paths, gpu_price, taste)
     return code
 
 
-def _watch_elsewhere(meant: Named, keep_hold: bool, gpu_price: float | None, alarm: Alarm) -> int:
+def _watch_elsewhere(
+    meant: Named, keep_hold: bool, gpu_price: float | None, alarm: Alarm, taste: Taste
+) -> int:
     from trainwatch.app import run_elsewhere
     from trainwatch.commands.targets import TargetError
     from trainwatch.sources.base import SourceError
 
     try:
-        code: int = run_elsewhere(meant, keep_hold, gpu_price, alarm)
+        code: int = run_elsewhere(meant, keep_hold, gpu_price, alarm, taste)
     except SourceError as error:
         raise TargetError(str(error)) from None
     return code

@@ -17,9 +17,13 @@
 
     [lint]
     ignore = ["no-nounset"]
+
+    [filters]
+    idle = "state:running gpu<20"
 """
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from collections.abc import Mapping
@@ -80,6 +84,8 @@ class Config:
     """The options of each name, those for all included."""
     lint_ignore: tuple[str, ...] = ()
     """Rules that `trainwatch lint` leaves out."""
+    filters: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Saved filters by name; each is one that `model.query` understands."""
 
 
 def path() -> Path:
@@ -105,7 +111,7 @@ def load(file: Path | None = None) -> Config:
 
 
 def _config(data: Mapping[str, Any]) -> Config:
-    _only(data, ("gpu_price", "options", "shell", "targets", "lint"), "the file")
+    _only(data, ("gpu_price", "options", "shell", "targets", "lint", "filters"), "the file")
     options = _options(Options(), _table(data.get("options", {}), "options"), "options")
     targets: dict[str, str] = {}
     of_target: dict[str, Options] = {}
@@ -119,7 +125,8 @@ def _config(data: Mapping[str, Any]) -> Config:
     shell = _shell(_table(data.get("shell", {}), "shell"))
     lint_ignore = _lint_ignore(data.get("lint", {}))
     price = _price(data.get("gpu_price"))
-    return Config(price, options, shell, MappingProxyType(targets), MappingProxyType(of_target), lint_ignore)
+    filters = _filters(_table(data.get("filters", {}), "filters"))
+    return Config(price, options, shell, MappingProxyType(targets), MappingProxyType(of_target), lint_ignore, filters)
 
 
 def _price(value: object) -> float | None:
@@ -128,6 +135,21 @@ def _price(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e9:
         raise ValueError("gpu_price must be a number from 0 up")
     return float(value)
+
+
+def _filters(table: Mapping[str, Any]) -> Mapping[str, str]:
+    from trainwatch.model.query import QueryError, parse
+
+    for name, value in table.items():
+        if not isinstance(value, str):
+            raise ValueError(f"filters.{name} must be text, such as {name} = \"state:running gpu<20\"")
+        if not re.fullmatch(r"[\w-]+", name):
+            raise ValueError(f"filters: {name!r} cannot be typed as @name; use letters, digits, - and _")
+        try:
+            parse(value, table)
+        except QueryError as error:
+            raise ValueError(f"filters.{name}: {error}") from None
+    return MappingProxyType(dict(table))
 
 
 def _shell(table: Mapping[str, Any]) -> Shell:

@@ -20,14 +20,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterable
 
+    from trainwatch_launcher.rundir.records import Status
+
 
 class Seen:
     """What has been told of one attempt."""
 
     __slots__ = ("directory", "events", "status")
 
-    def __init__(self, directory: str = "", events: int = 0, status: int | None = None) -> None:
+    def __init__(self, directory: str = "", events: int = 0, status: Status | int | None = None) -> None:
         self.directory, self.events, self.status = directory, events, status
+
+    @property
+    def fingerprint(self) -> int | None:
+        """What tells its status from others."""
+        return self.status if self.status is None or isinstance(self.status, int) else fingerprint(self.status)
 
 
 class Have:
@@ -52,7 +59,7 @@ class Have:
                 if isinstance(change, AttemptFound):
                     seen.directory = change.directory
                 elif isinstance(change, StatusChanged):
-                    seen.status = fingerprint(change.status)
+                    seen.status = change.status  # what tells it from others is worked out when somebody asks
                 else:
                     seen.events += len(change.events)
 
@@ -60,7 +67,7 @@ class Have:
         """Plain values for the other end."""
         return {
             "run": self.run,
-            "attempts": [[encode_key(key), a.directory, a.events, a.status] for key, a in self.attempts.items()],
+            "attempts": [[encode_key(key), a.directory, a.events, a.fingerprint] for key, a in self.attempts.items()],
             "problems": [
                 [p.path, p.message, None if p.key is None else encode_key(p.key)] for p in self.problems.values()
             ],
@@ -111,7 +118,7 @@ class Resumption:
         if isinstance(change, AttemptFound):
             return [] if seen.directory == change.directory else [change]
         if isinstance(change, StatusChanged):
-            same, seen.status = fingerprint(change.status) == seen.status, None
+            same, seen.status = fingerprint(change.status) == seen.fingerprint, None
             return [] if same else [change]
         events = change.events[seen.events :]
         seen.events = max(0, seen.events - len(change.events))

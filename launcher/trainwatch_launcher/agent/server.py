@@ -129,11 +129,11 @@ class Server:
         if self._follower is not None:
             self._answer(identity, error="it follows a run already")
             return
-        stream = zlib.compressobj(COMPRESSION)
+        stream, told = zlib.compressobj(COMPRESSION), wire.Told()
         self._credit = Credit(CREDIT)
 
         def tell(changes: Sequence[Change], complete: bool) -> None:
-            portions = list(wire.packets(changes))
+            portions = list(wire.packets(changes, told))
             for at, portion in enumerate(portions):
                 self._credit.take()
                 text = "[%s]" % ",".join(portion)

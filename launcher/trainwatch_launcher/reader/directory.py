@@ -31,6 +31,8 @@ SETTLED = 2.0
 """A directory changed less than so many seconds before it was listed may change again without showing a new time."""
 EVENTS_AT_ONCE = 1 << 20
 """About so many bytes of events are read in one poll, of all attempts together; the next poll goes on."""
+GLANCE_AT_ONCE = 512
+"""So many new statuses are given on at once: the old ones of others are in memory beside them."""
 QUIET_POLLS = 3
 """After its end and so many polls without news an attempt is looked at only when all is scanned again."""
 
@@ -87,6 +89,8 @@ class Reader:
         self._attempts: dict[AttemptKey, _Attempt] = {}
         self._unread: dict[_Attempt, None] = {}
         """Whose events are to be looked at, in this order."""
+        self._glance: list[_Attempt] = []
+        """Whom the next glance looks at, the last one first."""
         self._problems: dict[str, str] = {}
         self._changes: list[Change] = []
 
@@ -110,16 +114,27 @@ class Reader:
         self._read_events()
         return self._changes
 
-    def glance(self) -> list[Change]:
-        """What the attempts that live say newly. Cheaper than `poll` by half, which is to be called now and then for
-        what this does not find: new attempts, and the last words of those that ended.
+    def glance(self, most: int = GLANCE_AT_ONCE) -> list[Change]:
+        """What the attempts that live say newly, about `most` of them at once; the next call goes on (`glancing`).
+
+        Cheaper than `poll` by half, which is to be called now and then for what this does not find: new attempts, and
+        the last words of those that ended.
         """
         self._changes = []
-        for attempt in self._attempts.values():
-            if not attempt.ended and self._check_status(attempt):
+        if not self._glance:
+            self._glance = [attempt for attempt in self._attempts.values() if not attempt.ended]
+            self._glance.reverse()
+        while self._glance and len(self._changes) < most:
+            attempt = self._glance.pop()
+            if self._check_status(attempt):
                 self._unread[attempt] = None
         self._read_events()
         return self._changes
+
+    @property
+    def glancing(self) -> bool:
+        """Whether the last glance has not seen all of them."""
+        return bool(self._glance)
 
     @property
     def live(self) -> int:

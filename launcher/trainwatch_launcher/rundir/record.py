@@ -8,7 +8,7 @@ from sys import intern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, ClassVar, Mapping, TypeVar
+    from typing import Any, ClassVar, Iterable, Mapping, TypeVar
 
     from typing_extensions import dataclass_transform
 
@@ -22,6 +22,8 @@ FORMAT = 1
 """The version that this code writes. Readers accept it and older ones."""
 
 NUMBER = (int, float)
+SHORT = 64
+"""Texts of fewer characters are worth sharing between records."""
 MAX_NUMBER = 10**18
 """A number from here on counts as none: it is no time and no size, and arithmetic with it fails or overflows."""
 
@@ -44,7 +46,7 @@ class Record:
 
     if TYPE_CHECKING:
         _fields: ClassVar[dict[str, tuple[str, bool]]]
-        _expected: ClassVar[dict[str, tuple[str, str, bool]]]
+        _expected: ClassVar[dict[str, tuple[str, str, bool, object]]]
         _required: ClassVar[tuple[str, ...]]
 
     def __init_subclass__(cls) -> None:
@@ -55,10 +57,9 @@ class Record:
             cls._fields[name] = (kind.strip(), null.strip() == "None")
             if cls._fields[name][1] and not hasattr(cls, name):
                 setattr(cls, name, None)
-        # the same for reading: with the one copy of each name that all records share, and whether null is no default
+        # the same for reading: with the one copy of each name that all records share, and its default
         cls._expected = {
-            name: (name, kind, nullable and getattr(cls, name, None) is not None)
-            for name, (kind, nullable) in cls._fields.items()
+            name: (name, kind, nullable, getattr(cls, name, cls)) for name, (kind, nullable) in cls._fields.items()
         }
         cls._required = tuple(name for name in cls._fields if not hasattr(cls, name))
 
@@ -103,29 +104,45 @@ class Record:
         version = data.get("v" if "v" in cls._fields else "format")
         if isinstance(version, NUMBER) and version > FORMAT:
             raise NewerFormatError("format %s is newer than this trainwatch (it knows format %d)" % (version, FORMAT))
-        # thousands may come in every second: no detour by the constructor, the common types first, and nothing is kept
-        # of what the class says anyway: half of a status is null
         record = cls.__new__(cls)
-        known, extra, expected = record.__dict__, {}, cls._expected
+        record.extra = {}
+        record._take(data)
+        return record
+
+    def changed(self: R, data: Mapping[str, Any], gone: Iterable[str] = ()) -> R:
+        """A copy with what decoded JSON says newly, as tolerant as `from_json`, and without the fields in `gone`.
+
+        Raises RecordError when a field that has no default is gone.
+        """
+        record = type(self).__new__(type(self))
+        record.__dict__.update(self.__dict__)
+        record.extra = dict(self.extra)
+        for names in (gone, data):
+            for name in names:
+                record.__dict__.pop(name, None)
+                record.extra.pop(name, None)
+        record._take(data)
+        return record
+
+    def _take(self, data: Mapping[str, Any]) -> None:
+        """Take what a decoded object says, as far as it is understood."""
+        # thousands may come in every second: no detour by the constructor, the commonest type first, nothing is kept of
+        # what the class says anyway (half of a status), and one copy of what many events say alike
+        known, extra, expected = self.__dict__, self.extra, self._expected
         for name, value in data.items():
             declared = expected.get(name)
             if declared is None:
-                extra[intern(name)] = value
+                extra[intern(name)] = intern(value) if value.__class__ is str and len(value) < SHORT else value
                 continue
-            own, kind, null_is_kept = declared
-            if value is None:
-                if null_is_kept:
-                    known[own] = None
-            elif value.__class__ is float and kind == "float":  # `is_a` in short: its call is dear here
+            own, kind, nullable, default = declared
+            if value.__class__ is float and kind == "float":  # `is_a` in short: its call is dear here
                 if -MAX_NUMBER < value < MAX_NUMBER:
                     known[own] = value
-            elif is_a(value, kind):
+            elif value != default and (is_a(value, kind) or (value is None and nullable)):
                 known[own] = value
-        for name in cls._required:
+        for name in self._required:
             if name not in known:
-                raise RecordError("%s needs %s" % (cls.__name__, name))
-        record.extra = extra
-        return record
+                raise RecordError("%s needs %s" % (type(self).__name__, name))
 
     def replace(self: R, /, **changes: Any) -> R:
         """A copy with some fields changed."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from trainwatch.model import findings
 from trainwatch.model.findings import Finding, Findings, Notes
 from trainwatch.model.rows import Row, row_of
-from trainwatch.model.state import EMPTY, Attempt, Run
+from trainwatch.model.state import Attempt, Run
 from trainwatch.model.whole import Whole, whole
 from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.rundir.state import BAD
@@ -24,6 +24,8 @@ STUDY_EVERY = 4.0
 CALM_AFTER, CALM = 3.0, 4
 """After so many seconds without a change all this comes one part in so many as often: only time goes on then."""
 
+News = tuple[object, ...]
+
 
 class Board:
     """The rows of a run and what is noteworthy about them. `now` is the reader's clock, in Unix seconds."""
@@ -33,8 +35,9 @@ class Board:
         """What is noteworthy, the most urgent first."""
         self.whole = Whole()
         self._order: tuple[AttemptKey, ...] = ()
-        self._known: dict[AttemptKey, tuple[Attempt, Row]] = {}
-        self._run: Run = EMPTY
+        self._known: dict[AttemptKey, tuple[News, Row]] = {}
+        self._serial = -1
+        self._labels: object = None
         self.is_calm = False
         """Whether nothing had changed for a while at the last look."""
         self._changed_at = 0.0
@@ -68,14 +71,14 @@ class Board:
     def renew(self, run: Run, now: float, seen: Iterable[AttemptKey] = ()) -> None:
         """Bring it up to date with a run; the rows in `seen` are on the screen."""
         known, grown = self._known, len(run.order) != len(self._order)
-        if run is not self._run:
+        if run.serial != self._serial:
             self._changed_at = now
         self.is_calm = now - self._changed_at > CALM_AFTER
         if len(run.order) < len(known):  # another run
             known.clear()
         for key in self._due(run, now, seen):
-            known[key] = (run.attempts[key], row_of(run, key, now))
-        self._order, self._run = run.order, run
+            known[key] = (_news_of(run.attempts[key]), row_of(run, key, now))
+        self._order, self._labels, self._serial = run.order, run.labels, run.serial
         if self.is_small or grown or not 0 < self._study_at - now <= STUDY_EVERY * CALM:
             self._study_at = now + STUDY_EVERY * (CALM if self.is_calm else 1)
             self._study([known[key][1] for key in run.order], now)
@@ -91,9 +94,9 @@ class Board:
             self._news_at = now + NEWS_EVERY
             for key in order:
                 old = known.get(key)
-                if old is None or (old[0] is not (attempt := attempts[key]) and _has_news(old[0], attempt)):
+                if old is None or old[0] != _news_of(attempts[key]):
                     due[key] = None
-        if self._run.labels is not run.labels:
+        if self._labels is not run.labels:
             due.update(dict.fromkeys([key for key in order if key in known and _is_renamed(known[key][1], run)]))
         first = self._next if self._next < len(order) else 0
         self._next = first + AT_ONCE
@@ -114,13 +117,14 @@ def _is_renamed(row: Row, run: Run) -> bool:
     return row.label != run.label(row.key) or row.superseded != (row.key in run.superseded)
 
 
-def _has_news(before: Attempt, after: Attempt) -> bool:
-    """Whether something happened that nobody should see late, beside the numbers that change all the time."""
-    old, new = before.status, after.status
-    if old is None or new is None:
-        return True
+def _news_of(attempt: Attempt) -> News:
+    """What nobody should see late, beside the numbers that change all the time. Not the attempt itself: thousands of
+    old ones would stay in memory.
+    """
+    status = attempt.status
+    if status is None:
+        return (attempt.problem,)
     return (
-        old.phase != new.phase or old.exited != new.exited or old.ended != new.ended or old.pid != new.pid
-        or old.stalled_since != new.stalled_since or old.hold_until != new.hold_until or old.warning != new.warning
-        or old.loss_text != new.loss_text or before.problem != after.problem
+        status.phase, status.exited, status.ended, status.pid, status.stalled_since, status.hold_until, status.warning,
+        status.loss_text, attempt.problem,
     )  # fmt: skip

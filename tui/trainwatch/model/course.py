@@ -9,7 +9,7 @@ from operator import sub
 
 from trainwatch_launcher.rundir.records import Status
 
-MAX_POINTS = 24
+MAX_POINTS = 16
 """So many of the newest points are kept."""
 ENOUGH = 4
 """From so many points on there is a step time and a trend."""

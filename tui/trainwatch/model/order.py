@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainwatch.model.measures import fullness, loss_order, speed
@@ -92,10 +92,10 @@ class Group:
 Entry = Row | Group
 
 
-def grouped(rows: Sequence[Row], by: str, folded: Collection[str]) -> tuple[Entry, ...]:
+def grouped(rows: Sequence[Row], by: str, folded: Callable[[str], bool]) -> tuple[Entry, ...]:
     """Rows under lines of their groups, in the order of each group's first row; states by urgency.
 
-    The rows keep their order within a group; those of the groups in `folded` are left out. Without `by`: the rows.
+    The rows keep their order within a group; those of groups that are `folded` are left out. Without `by`: the rows.
     """
     if not by:
         return tuple(rows)
@@ -107,7 +107,7 @@ def grouped(rows: Sequence[Row], by: str, folded: Collection[str]) -> tuple[Entr
         names = sorted(found, key=lambda name: _URGENCY.get(name, len(_URGENCY)))
     entries: list[Entry] = []
     for name in names:
-        hidden = name in folded
+        hidden = folded(name)
         entries.append(_group(by, name, found[name], hidden))
         if not hidden:
             entries += found[name]

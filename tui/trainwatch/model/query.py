@@ -14,7 +14,7 @@ from trainwatch.model.measures import MEASURES, Measure
 from trainwatch.model.rows import Row
 from trainwatch_launcher.rundir.state import BAD, LIVE, STATES
 
-EXAMPLES = 'state:failed  host:gpu-0*  phase:"Load*"  gpu<50  lag>2  loss:nan  -word'
+EXAMPLES = "state:held gpu<50 lag>2 -word"
 """What a filter can say, in one line."""
 DEEPEST = 8
 """So many saved filters may stand within each other."""

@@ -33,7 +33,7 @@ def standing(state: str) -> str:
     return STANDINGS.get(state, f"is {state}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     """One attempt at one moment. Ages and durations are seconds, never negative; None means that nobody knows."""
 

@@ -27,7 +27,7 @@ from trainwatch_launcher.rundir.records import Event, RunInfo, Status
 
 KEPT = 64_000
 """About so many events and phases of a run are kept, shared by its attempts, so that memory has a bound after weeks."""
-MOST, LEAST = 1000, 48
+MOST, LEAST = 1000, 32
 """Of one attempt's, however few or many there are."""
 MILESTONES = frozenset(("start", "gpus", "exit", "hold", "hold-extended", "release", "end"))
 """Events that are kept however many come after them."""
@@ -53,8 +53,8 @@ class Attempt:
     """`snapshot`, completed by events that are newer; None when there are neither."""
     phases: tuple[Phase, ...] = ()
     events: tuple[Event, ...] = ()
-    """In the order written: the newest ones, and before them the milestones; of phases only the last two, as `phases`
-    has them all."""
+    """In the order written: the newest ones, and before them the milestones; of phases only those that the status does
+    not know yet, two at most, as `phases` has them all."""
     diagnosis: Diagnosis | None = None
     """Why its command failed, as its launcher found out; None when it has not said so."""
     problem: str = ""
@@ -129,6 +129,8 @@ class Run:
     """Attempts of which a newer one exists; with a rank's attempt, all the local ranks inside it."""
     labels: Mapping[AttemptKey, str] = field(default_factory=lambda: MappingProxyType({}))
     """What each attempt is called; no two are called the same, and commands understand it."""
+    serial: int = 0
+    """Which state it is, counted from the first: tells whether something changed without keeping the one before."""
 
     @property
     def world_size(self) -> int | None:
@@ -184,7 +186,8 @@ def apply(run: Run, changes: Iterable[Change]) -> Run:
     if len(attempts) != len(run.attempts):
         order = tuple(sorted(attempts))
         replaced, labels = _superseded(order), MappingProxyType(naming.labels(order))
-    return Run(info, MappingProxyType(attempts), tuple(problems.values())[-MAX_PROBLEMS:], order, replaced, labels)
+    told = tuple(problems.values())[-MAX_PROBLEMS:]
+    return Run(info, MappingProxyType(attempts), told, order, replaced, labels, run.serial + 1)
 
 
 def _set_problem(problems: dict[str, Unreadable], change: Unreadable) -> None:
@@ -206,6 +209,7 @@ def _changed(attempt: Attempt, change: AttemptFound | StatusChanged | EventsAppe
             attempt,
             snapshot=change.status,
             status=completed(change.status, attempt.events, attempt.key),
+            events=_without_old_phases(attempt.events, change.status.time),
             course=after(attempt.course, change.status),
         )
     events = _bounded(attempt.events + change.events, most)
@@ -228,6 +232,14 @@ def _with(attempt: Attempt, **facts: Any) -> Attempt:
         values.pop(worked_out, None)
     values.update(facts)
     return copy
+
+
+def _without_old_phases(events: tuple[Event, ...], time: float) -> tuple[Event, ...]:
+    """The events without phases that a status of this time knows; the same ones when there are none, as a rule."""
+    for event in events:
+        if event.event == "phase" and event.time <= time:
+            return tuple([event for event in events if event.event != "phase" or event.time > time])
+    return events
 
 
 def _bounded(events: tuple[Event, ...], most: int) -> tuple[Event, ...]:

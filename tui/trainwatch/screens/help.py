@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trainwatch import actions
+from trainwatch.model import query
 from trainwatch.screens.page import Page
 from trainwatch.widgets import states
 from trainwatch.widgets.header import Part, hanging
@@ -44,7 +45,10 @@ def help_parts(first: tuple[str, ...] = (), width: int = 72) -> list[Part]:
             parts.append((f"{actions.TITLES[scope]}\n", "bold $tw-accent"))
             parts += [part for action in found for part in _line(action.key, action.help, "bold", width)]
             parts.append(("\n", ""))
-    parts.append(("States\n", "bold $tw-accent"))
+    parts.append(("In the filter\n", "bold $tw-accent"))
+    for field, meaning in query.HELP:
+        parts += _line(field, meaning, "bold", width)
+    parts.append(("\nStates\n", "bold $tw-accent"))
     for name, meaning in states.MEANINGS.items():
         parts += _line(f"{states.symbol(name)} {name}", meaning, states.variable(name), width)
     parts.append(("\nWords\n", "bold $tw-accent"))

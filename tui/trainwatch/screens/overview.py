@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from textual import events, on
+from dataclasses import replace
+from typing import Any
+
+from textual import events, on, work
 from textual.app import ComposeResult
 
 from trainwatch import actions
@@ -13,6 +16,7 @@ from trainwatch.model.failure import Failure
 from trainwatch.model.rows import Row, row_of
 from trainwatch.screens.feed import Feed
 from trainwatch.screens.log_keeper import LogKeeper
+from trainwatch.taste import Taste
 from trainwatch.widgets import header, progress_bar
 from trainwatch.widgets.empty import Empty, waiting_parts
 from trainwatch.widgets.filter_bar import FilterBar
@@ -26,7 +30,8 @@ from trainwatch_launcher.reader.changes import AttemptKey
 BILL_EVERY = 10.0
 """What the GPUs cost is added up every so many seconds."""
 REORDER_EVERY = 2.0
-"""Seconds that rows stay where they are, in a run of so many that sorting them is work; unless the user asks."""
+"""Seconds that rows stay where they are, when they are thousands or in an order that changes all the time; unless the
+user asks."""
 
 
 class Overview(LogKeeper):
@@ -35,11 +40,17 @@ class Overview(LogKeeper):
     BINDINGS = actions.bindings(actions.OVERVIEW)
     SCOPES = (actions.OVERVIEW, actions.TABLE, actions.VIEW)
 
-    def __init__(self, feed: Feed, nested: bool = False) -> None:
+    def __init__(self, feed: Feed, nested: bool = False, taste: Taste | None = None) -> None:
         super().__init__(feed)
         self.nested = nested
         """Whether there is a screen to go back to."""
-        self.sort, self.reversed, self.filter = "rank", False, ""
+        self.filter = ""
+        self._taste = taste or Taste()
+        self.look = self._taste.look
+        """How the table is ordered, grouped and laid out."""
+        self._folded: set[str] = set()
+        self._all_folded = False
+        """Whether `_folded` are the groups that are not."""
         self._board = Board()
         self._ordered, self._order_at = 0, 0.0
         self._logged: AttemptKey | None = None
@@ -88,7 +99,8 @@ class Overview(LogKeeper):
         board, now = self._board, self.feed.now()
         board.renew(self.feed.run, now, self.table.seen)
         calm = CALM if board.is_calm else 1
-        if board.is_small or len(board) != self._ordered or not 0 <= now - self._order_at < REORDER_EVERY * calm:
+        settled = board.is_small and self.look.sort in order.LASTING
+        if settled or len(board) != self._ordered or not 0 <= now - self._order_at < REORDER_EVERY * calm:
             self._show_rows()
         else:
             self.table.renew(board.of)
@@ -99,11 +111,14 @@ class Overview(LogKeeper):
         """The rows that the filter lets through, in order."""
         rows, wrong = self._board.rows, ""
         self._ordered, self._order_at = len(rows), self.feed.now()
+        look = self.look
         try:
-            shown = query.filter_rows(rows, self.filter)
+            shown = query.filter_rows(rows, self.filter, self._taste.filters)
         except query.QueryError as error:
             shown, wrong = rows, str(error)
-        self.table.show(order.sort_rows(shown, self.sort, self.reversed), self.sort, self.reversed)
+        sorted_rows = order.sort_rows(shown, look.sort, look.reverse)
+        entries = order.grouped(sorted_rows, look.group, lambda name: (name in self._folded) != self._all_folded)
+        self.table.show(entries, shown, look.sort, look.reverse, look.columns)
         count = f"{len(shown)} of {len(rows)} · esc shows all" if self.filter else ""
         self.query_one(FilterBar).say(wrong or count, error=bool(wrong))
         self._show_empty(bool(shown))
@@ -165,6 +180,8 @@ class Overview(LogKeeper):
 
     def _show_log_title(self) -> None:
         pane, key = self.query_one(LogPane), self.key
+        if self.table.group is not None:
+            return  # a group has no log; the last rank's stays
         if key != self._logged:
             self._logged = key
             label = "" if key is None else self.feed.run.label(key)
@@ -188,8 +205,10 @@ class Overview(LogKeeper):
 
     @on(RankTable.Opened)
     def action_open(self) -> None:
-        """The selected rank's details."""
-        if self.key is not None:
+        """The selected rank's details; a group is folded or unfolded."""
+        if self.table.group is not None:
+            self.table.action_fold()
+        elif self.key is not None:
             from trainwatch.screens.rank import RankScreen
 
             self.app.push_screen(RankScreen(self.feed, self.key))
@@ -234,21 +253,50 @@ class Overview(LogKeeper):
 
     def _sort_by(self, step: int) -> None:
         keys = self.table.sort_keys
-        at = keys.index(self.sort) if self.sort in keys else 0
-        self.sort, self.reversed = keys[(at + step) % len(keys)], False
+        at = keys.index(self.look.sort) if self.look.sort in keys else 0
+        self._look(sort=keys[(at + step) % len(keys)], reverse=False)
+
+    def _look(self, **changes: Any) -> None:
+        """Another order, grouping or choice of columns, from now on."""
+        self.look = replace(self.look, **changes)
+        self._taste.keep(self.look)
         self._show_rows()
 
     def action_reverse(self) -> None:
         """Turn the order around."""
-        self.reversed = not self.reversed
+        self._look(reverse=not self.look.reverse)
+
+    def action_group(self) -> None:
+        """By the next of host, state, phase; then not at all."""
+        at = order.GROUPS.index(self.look.group)
+        self._folded, self._all_folded = set(), False
+        self._look(group=order.GROUPS[(at + 1) % len(order.GROUPS)])
+        self.notify(f"Grouped by {self.look.group}" if self.look.group else "Not grouped", timeout=2)
+
+    @on(RankTable.Folding)
+    def _fold(self, event: RankTable.Folding) -> None:
+        event.stop()
+        self._folded ^= {event.name}
         self._show_rows()
+
+    def action_fold_all(self) -> None:
+        """All groups folded, or none."""
+        self._folded, self._all_folded = set(), not self._all_folded
+        self._show_rows()
+
+    @work
+    async def action_columns(self) -> None:
+        """Choose the columns."""
+        from trainwatch.screens.columns import ChooseColumns
+
+        chosen = await self.app.push_screen_wait(ChooseColumns(self.look.columns, self.table.titles))
+        if chosen is not None:
+            self._look(columns=chosen)
 
     @on(RankTable.HeaderClicked)
     def _header_clicked(self, event: RankTable.HeaderClicked) -> None:
         event.stop()
-        self.reversed = not self.reversed if event.sort == self.sort else False
-        self.sort = event.sort
-        self._show_rows()
+        self._look(sort=event.sort, reverse=not self.look.reverse if event.sort == self.look.sort else False)
 
     def action_problems(self) -> None:
         """What is noteworthy, and what could not be read."""
@@ -302,7 +350,14 @@ class Overview(LogKeeper):
     def action_filter(self) -> None:
         """Type a filter."""
         self.add_class("filtering")
-        self.query_one(FilterBar).begin()
+        rows = self._board.rows
+        known = {"host": {row.host for row in rows}, "phase": {row.phase for row in rows if row.phase}}
+        self.query_one(FilterBar).begin(lambda typed: query.complete(typed, known, self._taste.filters))
+
+    def use_filter(self, value: str) -> None:
+        """Show what a filter lets through, as if it had been typed."""
+        self._set_filter(value)
+        self.table.focus()
 
     @on(FilterBar.Typed)
     def _filter_typed(self, event: FilterBar.Typed) -> None:

@@ -11,9 +11,9 @@ from trainwatch.model.rows import Row
 from trainwatch.model.state import Attempt, Run
 from trainwatch.model.telling import BAD, GOOD, WARNING, tell_all
 from trainwatch.widgets import states
+from trainwatch.widgets.fit import fit
 from trainwatch.widgets.header import Part, fit_most, hanging
 from trainwatch.widgets.logtext import clean
-from trainwatch.widgets.rank_table import fit
 from trainwatch.widgets.spark import bar
 from trainwatch_launcher.rundir.records import Event
 

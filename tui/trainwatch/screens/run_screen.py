@@ -8,7 +8,7 @@ from textual.widgets import Static
 from trainwatch.model import holding
 from trainwatch.model.board import CALM
 from trainwatch.model.rows import Row, row_of, standing
-from trainwatch.model.state import Attempt, Run
+from trainwatch.model.state import Attempt
 from trainwatch.model.summary import Summary, summary
 from trainwatch.screens import wishes
 from trainwatch.screens.feed import Feed
@@ -32,7 +32,8 @@ class RunScreen(Once, Screen[None]):
         super().__init__()
         self.feed = feed
         self._widgets = 0
-        self._counted: tuple[Run, float, Summary] | None = None
+        self._counted: tuple[int, int, float, Summary] | None = None
+        """The run's serial and size, when it was counted, and what was found."""
 
     @property
     def key(self) -> AttemptKey | None:
@@ -50,12 +51,14 @@ class RunScreen(Once, Screen[None]):
     def summary_at(self, now: float) -> Summary:
         """The run in short; more than `MANY` attempts are counted once a second, more seldom while nothing changes."""
         run = self.feed.run
-        if self._counted is not None and len(run.order) > MANY and len(run.order) == len(self._counted[0].order):
-            every = COUNT_EVERY * (CALM if run is self._counted[0] else 1)
-            if 0 <= now - self._counted[1] < every:
-                return self._counted[2].after(now - self._counted[1])
-        self._counted = (run, now, summary(run, now))
-        return self._counted[2]
+        if self._counted is not None and len(run.order) > MANY:
+            serial, size, counted_at, found = self._counted
+            every = COUNT_EVERY * (CALM if serial == run.serial else 1)
+            if size == len(run.order) and 0 <= now - counted_at < every:
+                return found.after(now - counted_at)
+        found = summary(run, now)
+        self._counted = (run.serial, len(run.order), now, found)
+        return found
 
     @property
     def is_whole(self) -> bool:

@@ -24,10 +24,10 @@ from trainwatch.screens import wishes
 from trainwatch.screens.once import Once
 from trainwatch.widgets import states
 from trainwatch.widgets.empty import Empty
+from trainwatch.widgets.fit import fit
 from trainwatch.widgets.header import Bar, Part, fit_most
 from trainwatch.widgets.keybar import KeyBar
 from trainwatch.widgets.logtext import clean
-from trainwatch.widgets.rank_table import fit
 from trainwatch_launcher.reader.runs import FoundRun
 
 NAME, WIDE_NAME = 28, 52

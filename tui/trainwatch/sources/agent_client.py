@@ -61,6 +61,7 @@ class AgentClient:
         self._lost: LostError | None = None
         self._changes: asyncio.Queue[tuple[list[Change], bool] | None] = asyncio.Queue()
         self._unpack = zlib.decompressobj()
+        self._told = wire.Told()
         self._reading = asyncio.create_task(self._read())
 
     @classmethod
@@ -231,7 +232,7 @@ class AgentClient:
         text = self._unpack.decompress(body, MAX_CHANGES)
         if self._unpack.unconsumed_tail:
             raise ValueError("too many changes at once")
-        changes = (wire.decode_change(value) for value in json.loads(text))
+        changes = (wire.decode_change(value, self._told) for value in json.loads(text))
         return [change for change in changes if change is not None]
 
     def _why(self, ended: Ended) -> LostError:

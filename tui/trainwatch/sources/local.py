@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from trainwatch.link import Link
@@ -37,7 +38,7 @@ GLANCE = 1.0
 """Seconds between two looks at the statuses of so many …"""
 GLANCE_SHARE = 10
 """… which take at most one part in so many of a core."""
-AT_ONCE = 1024
+AT_ONCE = 512
 """So many changes are given on at once: between two portions the keys have their turn."""
 LOG_CHUNK = 16 << 20
 """More bytes than this are never read at once."""
@@ -62,9 +63,12 @@ class LocalSource:
         self._watcher: Watcher | None = None
         self._doubt = Doubt()
         self._remote = False
+        self._looking = ThreadPoolExecutor(1, "trainwatch-look")
         self._next_look = 0.0
         self._next_glance = math.inf
         """When to look at statuses only; never while the kernel tells of changes."""
+        self._glance_began, self._glance_cost = 0.0, 0.0
+        """When that began last, and the seconds of a core that it has taken so far."""
 
     @property
     def links(self) -> tuple[Link, ...]:
@@ -101,17 +105,31 @@ class LocalSource:
         touched, self._touched = self._touched, set()
         started = time.monotonic()
         if started >= self._next_look:
-            batch, _ = await asyncio.to_thread(_timed, self._reader.poll)
+            batch, _ = await self._in_thread(self._reader.poll)
             if self._watcher is not None:
                 self._question(batch)
             pause = SAFETY if self._watcher is not None or self._next_glance < math.inf else POLL
             self._next_look = time.monotonic() + max(pause, (time.monotonic() - started) * POLL_SHARE)
         elif started >= self._next_glance:
-            batch, cpu = await asyncio.to_thread(_timed, self._reader.glance)
-            self._next_glance = started + max(GLANCE, cpu * GLANCE_SHARE)
+            if not self._reader.glancing:
+                self._glance_began, self._glance_cost = started, 0.0
+            batch, cpu = await self._in_thread(self._reader.glance)
+            self._glance_cost += cpu
+            if not self._reader.glancing:  # else the rest comes at once
+                self._next_glance = self._glance_began + max(GLANCE, self._glance_cost * GLANCE_SHARE)
         else:
-            batch, _ = await asyncio.to_thread(_timed, lambda: self._reader.poll(touched))
+            batch, _ = await self._in_thread(lambda: self._reader.poll(touched))
         return batch
+
+    async def _in_thread(self, look: Callable[[], list[Change]]) -> tuple[list[Change], float]:
+        """What a look found, and the seconds of a core that it took. Always the same thread, as each one that allocates
+        thousands of records keeps memory of its own."""
+
+        def timed() -> tuple[list[Change], float]:
+            began = time.thread_time()
+            return look(), time.thread_time() - began
+
+        return await asyncio.get_running_loop().run_in_executor(self._looking, timed)
 
     async def log_size(self, key: AttemptKey) -> int:
         """Bytes in an attempt's output.log now; 0 when there is none. Raises SourceError."""
@@ -175,6 +193,7 @@ class LocalSource:
     async def close(self) -> None:
         """Stop following; `changes` ends."""
         self._closed = True
+        self._looking.shutdown(wait=False)
         self._stop_watching()
         self._wake.set()
 
@@ -239,9 +258,3 @@ class LocalSource:
             await asyncio.wait_for(self._wake.wait(), max(0.0, due - time.monotonic()))
         except asyncio.TimeoutError:
             pass
-
-
-def _timed(look: Callable[[], list[Change]]) -> tuple[list[Change], float]:
-    """What a look found, and the seconds of a core that it took."""
-    began = time.thread_time()
-    return look(), time.thread_time() - began

@@ -87,14 +87,19 @@ def _gpu_widths(rows: Sequence[Row]) -> Content:
     }  # fmt: skip
 
 
-def layout(width: int, content: Content) -> list[tuple[Column, int]]:
-    """The columns that a table of this width shows, each with its cells."""
-    shown = [column for column in COLUMNS if _has_place(column, content, width)]
+def layout(width: int, content: Content, chosen: Sequence[str] = ()) -> list[tuple[Column, int]]:
+    """The columns that a table of this width shows, each with its cells.
+
+    `chosen` are titles of those that a person wants, in this order; what does not fit is left out from the right.
+    """
+    shown = _wanted(chosen) or [column for column in COLUMNS if _has_place(column, content, width)]
     least = {column: _least(column, content) for column in shown}
+    while chosen and len(shown) > 1 and _total(shown, least) > width:
+        shown.pop()
     wish = {**least, PHASE: max(least[PHASE], min(PHASE_WISH, content[PHASE.title]))}
     wish[GPU] = max(least.get(GPU, 0), content.get(f"{GPU.title}+", 0))
     for column, more in ((ETA, LAST_WISH), (LAST, 0)):  # the header shows the one, the log below the other
-        if column in shown and _total(shown, wish) + more > width:
+        if not chosen and column in shown and _total(shown, wish) + more > width:
             shown.remove(column)
     for column in FIRST_TO_GO:
         if column in shown and _total(shown, least) > width:
@@ -113,6 +118,13 @@ def layout(width: int, content: Content) -> list[tuple[Column, int]]:
     if LAST in widths:
         widths[LAST] += max(0, spare)
     return [(column, widths[column]) for column in shown]
+
+
+def _wanted(chosen: Sequence[str]) -> list[Column]:
+    """The chosen columns; which rank it is comes first, wherever else it stands."""
+    of_title = {column.title: column for column in COLUMNS}
+    found = [of_title[title] for title in chosen if title in of_title]
+    return [RANK, *(column for column in found if column is not RANK)] if found else []
 
 
 def _has_place(column: Column, content: Content, width: int) -> bool:

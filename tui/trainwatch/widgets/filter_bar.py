@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,9 +12,25 @@ from textual.binding import Binding
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.message import Message
+from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
+from trainwatch.model.query import EXAMPLES
 from trainwatch.widgets.logtext import clean
+
+Complete = Callable[[str], str | None]
+
+
+class _Completion(Suggester):
+    """What may be meant stands behind what is typed; the right arrow takes it."""
+
+    def __init__(self, complete: Complete) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+        self._complete = complete
+
+    async def get_suggestion(self, value: str) -> str | None:
+        """The whole line, completed."""
+        return self._complete(value)
 
 
 class FilterBar(Horizontal):
@@ -24,7 +41,7 @@ class FilterBar(Horizontal):
     DEFAULT_CSS = """
     FilterBar { height: 1; }
     FilterBar .label { width: auto; padding: 0 1; }
-    FilterBar Input { width: 1fr; max-width: 48; border: none; height: 1; padding: 0; }
+    FilterBar Input { width: 1fr; max-width: 72; border: none; height: 1; padding: 0; }
     FilterBar .note { width: 1fr; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
     """
 
@@ -47,11 +64,12 @@ class FilterBar(Horizontal):
     def compose(self) -> ComposeResult:
         """Label, input, note."""
         yield Static("/ ranks", classes="label", markup=False)
-        yield Input(placeholder="word -word state:held rank:0-7", compact=True)
+        yield Input(placeholder=EXAMPLES, compact=True, suggester=_Completion(lambda _: None))
         yield Static("", classes="note", markup=False)
 
-    def begin(self) -> None:
-        """Take the keys."""
+    def begin(self, complete: Complete) -> None:
+        """Take the keys; `complete` gives what is typed as it may be meant."""
+        self.query_one(Input).suggester = _Completion(complete)
         self.display = True
         self.screen.set_focus(self.query_one(Input))  # now, not a moment later: the next key is the line's
 

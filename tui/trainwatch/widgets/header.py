@@ -15,8 +15,8 @@ from trainwatch.model.rows import Row
 from trainwatch.model.summary import Summary
 from trainwatch.widgets import links as marks
 from trainwatch.widgets import states
+from trainwatch.widgets.fit import fit
 from trainwatch.widgets.logtext import clean
-from trainwatch.widgets.rank_table import fit
 from trainwatch_launcher.rundir.state import HELD
 
 Part = tuple[str, str]

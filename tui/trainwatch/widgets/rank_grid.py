@@ -19,8 +19,8 @@ from trainwatch import actions
 from trainwatch.model import grid
 from trainwatch.model.lens import HUES, UNKNOWN
 from trainwatch.widgets import states
+from trainwatch.widgets.fit import fit
 from trainwatch.widgets.logtext import clean
-from trainwatch.widgets.rank_table import fit
 from trainwatch_launcher.reader.changes import AttemptKey
 
 BLOCK, UPPER, LOWER, CURSOR = "■", "▀", "▄", "◆"

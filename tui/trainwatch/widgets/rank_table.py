@@ -6,29 +6,32 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.geometry import Region, Size
 from textual.message import Message
-from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from trainwatch import actions
+from trainwatch.model.order import Entry, Group
 from trainwatch.model.rows import Row
-from trainwatch.widgets import columns, states
+from trainwatch.widgets import columns, group_line, states
+from trainwatch.widgets.fit import fit
 from trainwatch.widgets.logtext import clean
 from trainwatch_launcher.reader.changes import AttemptKey
 
 MARK = "◆"
 """Before a row that is marked."""
 Cells = tuple[columns.Cell, ...]
+Place = AttemptKey | tuple[str, str]
+"""What tells a line from all others: a rank's attempt, or what its group is by and called."""
 
 
 class RankTable(ScrollView, can_focus=True):
-    """Rows in the order given; selection is by key and survives sorting, filtering and growth."""
+    """Rows, and lines of their groups, in the order given; selection is by key and survives sorting and growth."""
 
     BINDINGS = actions.bindings(actions.TABLE)
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -40,7 +43,11 @@ class RankTable(ScrollView, can_focus=True):
     RankTable { overflow-x: hidden; scrollbar-size-vertical: 1; padding: 0; }
     """
 
-    selected: reactive[AttemptKey | None] = reactive(None, repaint=False)
+    @dataclass
+    class Folding(Message):
+        """A group is to be folded, or unfolded."""
+
+        name: str
 
     @dataclass
     class Selected(Message):
@@ -68,8 +75,12 @@ class RankTable(ScrollView, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.rows: Sequence[Row] = ()
-        self._index: dict[AttemptKey, int] = {}
-        self._chosen: AttemptKey | None = None
+        """The rows that are shown, without the lines of groups."""
+        self._entries: Sequence[Entry] = ()
+        self._index: dict[Place, int] = {}
+        self._at: Place | None = None
+        self._chosen: Place | None = None
+        self._columns: tuple[str, ...] = ()
         self._layout: list[tuple[columns.Column, int]] = []
         self._content: dict[str, int] = columns.content_widths(())
         self._painted: dict[int, Cells] = {}
@@ -79,39 +90,65 @@ class RankTable(ScrollView, can_focus=True):
 
     # What is shown
 
-    def show(self, rows: Sequence[Row], sort: str, reverse: bool) -> None:
-        """Show these rows, in this order, sorted as the header shall say."""
-        old_count = len(self.rows)
-        self.rows = rows
-        self._index = {row.key: index for index, row in enumerate(rows)}
+    def show(
+        self, entries: Sequence[Entry], rows: Sequence[Row], sort: str, reverse: bool, chosen: tuple[str, ...] = ()
+    ) -> None:
+        """Show these rows and groups, in this order, sorted as the header shall say, in the `chosen` columns.
+
+        `rows` are those that columns must have room for, in folded groups too.
+        """
+        old_count = len(self._entries)
+        self._entries = entries
+        self.rows = [entry for entry in entries if isinstance(entry, Row)]
+        self._index = {place_of(entry): index for index, entry in enumerate(entries)}
         content = columns.content_widths(rows)
-        if content != self._content or (sort, reverse) != self._sort:
-            self._content, self._sort = content, (sort, reverse)
+        if content != self._content or (sort, reverse) != self._sort or chosen != self._columns:
+            self._content, self._sort, self._columns = content, (sort, reverse), chosen
             self._arrange()
-        if old_count != len(rows):
-            self.virtual_size = Size(self.size.width, len(rows) + 1)
+        if old_count != len(entries):
+            self.virtual_size = Size(self.size.width, len(entries) + 1)
         self._keep_selection()
         self._repaint_changed()
 
     def renew(self, newest: Callable[[Row], Row]) -> None:
         """Bring the rows on screen up to date, and repaint those that changed; the order stays."""
         first, last = self._visible()
-        rows = list(self.rows)
-        rows[first:last] = [newest(row) for row in rows[first:last]]
-        self.rows = rows
+        entries = list(self._entries)
+        entries[first:last] = [newest(one) if isinstance(one, Row) else one for one in entries[first:last]]
+        self._entries = entries
         self._repaint_changed()
 
     @property
     def seen(self) -> list[AttemptKey]:
         """The ranks whose rows are on the screen."""
         first, last = self._visible()
-        return [row.key for row in self.rows[first:last]]
+        return [entry.key for entry in self._entries[first:last] if isinstance(entry, Row)]
 
     @property
-    def row(self) -> Row | None:
-        """The selected row."""
-        index = self._index.get(self.selected) if self.selected is not None else None
-        return self.rows[index] if index is not None else None
+    def selected(self) -> AttemptKey | None:
+        """The selected rank; None when there is none, or when a group is selected."""
+        return self._at if isinstance(self._at, AttemptKey) else None
+
+    @property
+    def group(self) -> Group | None:
+        """The selected group, if one is."""
+        index = self._index.get(self._at) if self._at is not None else None
+        entry = self._entries[index] if index is not None else None
+        return entry if isinstance(entry, Group) else None
+
+    def action_fold(self) -> None:
+        """Fold or unfold the selected group, or the one that the selected rank is in."""
+        index = self._index.get(self._at) if self._at is not None else None
+        above = self._entries[index::-1] if index is not None else ()
+        group = next((entry for entry in above if isinstance(entry, Group)), None)
+        if group is not None:
+            self._at = self._chosen = place_of(group)
+            self.post_message(self.Folding(group.name))
+
+    @property
+    def titles(self) -> list[str]:
+        """The columns on screen."""
+        return [column.title for column, _ in self._layout]
 
     @property
     def sort_keys(self) -> list[str]:
@@ -145,11 +182,11 @@ class RankTable(ScrollView, can_focus=True):
             self._select_index(self._index[key], by_person=False)
 
     def _select_index(self, index: int, by_person: bool = True) -> None:
-        if not self.rows:
+        if not self._entries:
             return
-        old = self._index.get(self.selected) if self.selected is not None else None
-        index = max(0, min(index, len(self.rows) - 1))
-        self.selected = self._chosen = self.rows[index].key
+        old = self._index.get(self._at) if self._at is not None else None
+        index = max(0, min(index, len(self._entries) - 1))
+        self._at = self._chosen = place_of(self._entries[index])
         for line in {old, index} - {None}:
             self.refresh_line(line + 1)  # type: ignore[operator]
         self._bring_into_view(index)
@@ -158,12 +195,13 @@ class RankTable(ScrollView, can_focus=True):
 
     def _keep_selection(self) -> None:
         """The row that was chosen stays selected; while it is filtered away, the first one is, until it is back."""
-        before = self.selected
+        before = self._at
         if self._chosen in self._index:
-            self.selected = self._chosen
-        elif self.selected not in self._index:
-            self.selected = self.rows[0].key if self.rows else None
-        if self.selected != before:
+            self._at = self._chosen
+        elif self._at not in self._index:
+            first = self.rows[0] if self.rows else next(iter(self._entries), None)
+            self._at = place_of(first) if first is not None else None
+        if self._at != before:
             self.post_message(self.Selected(self.selected))
 
     def _bring_into_view(self, index: int) -> None:
@@ -174,7 +212,7 @@ class RankTable(ScrollView, can_focus=True):
             self.scroll_to(y=index - height + 1, animate=False)
 
     def _move(self, by: int) -> None:
-        index = self._index.get(self.selected, 0) if self.selected is not None else 0
+        index = self._index.get(self._at, 0) if self._at is not None else 0
         self._select_index(index + by)
 
     def action_down(self) -> None:
@@ -191,7 +229,7 @@ class RankTable(ScrollView, can_focus=True):
 
     def action_last(self) -> None:
         """To the last row."""
-        self._select_index(len(self.rows) - 1)
+        self._select_index(len(self._entries) - 1)
 
     def action_page_down(self) -> None:
         """A page down."""
@@ -202,7 +240,7 @@ class RankTable(ScrollView, can_focus=True):
         self._move(-max(1, self.size.height - 2))
 
     def on_click(self, event: events.Click) -> None:
-        """Select a row, open it on a double click, or sort by a column."""
+        """Select a row, open or fold it on a double click, or sort by a column."""
         event.stop()
         offset = event.get_content_offset(self)
         if offset is None:
@@ -213,10 +251,13 @@ class RankTable(ScrollView, can_focus=True):
                 self.post_message(self.HeaderClicked(sort))
             return
         index = offset.y - 1 + round(self.scroll_y)
-        if index < len(self.rows):
+        if index < len(self._entries):
             self._select_index(index)
-            if event.chain == 2:
-                self.post_message(self.Opened(self.rows[index].key))
+            entry = self._entries[index]
+            if isinstance(entry, Group) and (event.chain == 2 or offset.x < 3):
+                self.action_fold()
+            elif isinstance(entry, Row) and event.chain == 2:
+                self.post_message(self.Opened(entry.key))
 
     def _column_at(self, x: int) -> columns.Column:
         position = 1
@@ -231,8 +272,8 @@ class RankTable(ScrollView, can_focus=True):
     def on_resize(self) -> None:
         """Choose the columns for the new width."""
         self._arrange()
-        self.virtual_size = Size(self.size.width, len(self.rows) + 1)
-        index = self._index.get(self.selected) if self.selected is not None else None
+        self.virtual_size = Size(self.size.width, len(self._entries) + 1)
+        index = self._index.get(self._at) if self._at is not None else None
         if index is not None:
             self._bring_into_view(index)
 
@@ -250,14 +291,14 @@ class RankTable(ScrollView, can_focus=True):
         self._strips.clear()
 
     def _arrange(self) -> None:
-        self._layout = columns.layout(max(20, self.size.width - 2), self._content)
+        self._layout = columns.layout(max(20, self.size.width - 2), self._content, self._columns)
         self._strips.clear()
         self._painted.clear()
         self.refresh()
 
     def _visible(self) -> tuple[int, int]:
         first = round(self.scroll_y)
-        return first, min(len(self.rows), first + max(0, self.size.height - 1))
+        return first, min(len(self._entries), first + max(0, self.size.height - 1))
 
     def _repaint_changed(self) -> None:
         first, last = self._visible()
@@ -267,7 +308,10 @@ class RankTable(ScrollView, can_focus=True):
                 self.refresh(Region(0, index - first + 1, self.size.width, 1))
 
     def _cells(self, index: int) -> Cells:
-        row = self.rows[index]
+        row = self._entries[index]
+        if isinstance(row, Group):
+            pieces = group_line.parts(row, self.size.width - 2)
+            return (columns.Cell("", "", pieces),)
         mark = columns.Cell("!" if row.warning or row.finding else " ", "rank-table--warning")
         shown = (column.cell(row, width) for column, width in self._layout)
         sign = MARK if row.key in self._marked else ""
@@ -279,26 +323,34 @@ class RankTable(ScrollView, can_focus=True):
         if y == 0:
             return self._header(width)
         index = y - 1 + round(self.scroll_y)
-        if index >= len(self.rows):
+        if index >= len(self._entries):
             self._painted.pop(y - 1, None)
             return Strip.blank(width, self.rich_style)
         cells = self._cells(index)
         self._painted[y - 1] = cells
-        chosen = self.rows[index].key == self.selected
+        entry = self._entries[index]
+        chosen = place_of(entry) == self._at
         cached = (cells, chosen, chosen and self.has_focus)
         strip = self._strips.get(cached)
         if strip is None:
             if len(self._strips) > 1000:
                 self._strips.clear()
-            strip = self._strips[cached] = self._draw(cells, chosen, self.rows[index].superseded).adjust_cell_length(
-                width, self._base(chosen)
-            )
+            drawn = self._draw_group(cells, chosen) if isinstance(entry, Group) else self._draw(
+                cells, chosen, entry.superseded)
+            strip = self._strips[cached] = drawn.adjust_cell_length(width, self._base(chosen))
         return strip
 
     def _base(self, chosen: bool) -> Style:
         return self.rich_style + (
             self.get_component_rich_style("rank-table--cursor", partial=True) if chosen else Style.null()
         )
+
+    def _draw_group(self, cells: Cells, chosen: bool) -> Strip:
+        base = self._base(chosen)
+        mark = Segment("▌" if chosen and self.has_focus else " ",
+                       base + self.get_component_rich_style("rank-table--label", partial=True))  # fmt: skip
+        styled = [(text, self.get_component_rich_style(component, partial=True)) for text, component in cells[0].parts]
+        return Strip([mark, *(Segment(text, base + style) for text, style in styled)])
 
     def _draw(self, cells: Cells, chosen: bool, superseded: bool) -> Strip:
         base = self._base(chosen)
@@ -343,11 +395,6 @@ class RankTable(ScrollView, can_focus=True):
         return Strip(segments).adjust_cell_length(width, plain)
 
 
-def fit(text: str, width: int, right: bool = False, keep_end: bool = False) -> str:
-    """Text in exactly so many cells, cut with an ellipsis where it is longer."""
-    length = cell_len(text)
-    if length > width and keep_end:
-        return "…" + set_cell_size(text[::-1], max(0, width - 1))[::-1]
-    if length > width:
-        return set_cell_size(text, max(0, width - 1)) + "…"
-    return " " * (width - length) + text if right else text + " " * (width - length)
+def place_of(entry: Entry) -> Place:
+    """What tells a line from all others."""
+    return entry.key if isinstance(entry, Row) else (entry.by, entry.name)

@@ -18,8 +18,8 @@ from trainwatch import actions
 from trainwatch.model import text
 from trainwatch.model.phases import OMITTED
 from trainwatch.model.timeline import HOLD, LAUNCHER, Lane, Span, Timeline
+from trainwatch.widgets.fit import fit
 from trainwatch.widgets.logtext import clean
-from trainwatch.widgets.rank_table import fit
 from trainwatch_launcher.reader.changes import AttemptKey
 
 BAR, HELD_BAR, LAUNCHER_BAR = "█", "▒", "─"
