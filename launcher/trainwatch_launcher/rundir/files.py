@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import errno
 import os
-from collections import deque
 
 from trainwatch_launcher.rundir import jsontext
 from trainwatch_launcher.rundir.record import NewerFormatError, RecordError
@@ -54,7 +53,7 @@ class LineWriter:
     def __init__(self, fd: int) -> None:
         self.fd = fd
         self._torn = False
-        self._recent: deque[bytes] = deque(maxlen=RECENT)
+        self._recent: list[bytes] = []
 
     def append(self, record: Record) -> None:
         """Append one record. Raises OSError when the file did not take all of it; the record may be given again."""
@@ -80,6 +79,7 @@ class LineWriter:
         if self._torn:
             raise OSError(errno.ENOSPC, "the file took only a part of a line")
         self._recent.append(line)
+        del self._recent[:-RECENT]
 
 
 def open_append(path: str, mode: int = 0o600) -> int:
