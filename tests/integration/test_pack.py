@@ -124,6 +124,18 @@ def shape(source):
     return lines, ast.dump(tree)
 
 
+def test_what_is_left_out_is_imported_by_nothing_that_is_packed():
+    for name, source in packing.sources().items():
+        for left_out in packing.NOT_NEEDED:
+            module = left_out[:-len(".py")].replace("/", ".")
+            parent, _, last = f"trainwatch_launcher.{module}".rpartition(".")
+            for node in ast.walk(ast.parse(source)):
+                if isinstance(node, ast.ImportFrom):
+                    names = {alias.name for alias in node.names}
+                    assert node.module != f"{parent}.{last}", name
+                    assert node.module != parent or last not in names, name
+
+
 def test_it_stays_small(packed, monkeypatch):
     monkeypatch.setattr(packing, "binding_version", lambda: None)
     assert len(packing.pack_bytes()) < 200_000

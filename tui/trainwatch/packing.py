@@ -20,6 +20,8 @@ from trainwatch_launcher.version import __version__
 
 DEFAULT_NAME = "trainwatch-launch.pyz"
 ENTRY = "__main__.py"
+NOT_NEEDED = ("rundir/state.py",)
+"""Modules that only viewers import."""
 BINDING = "nvidia-ml-py"
 """The distribution that asks NVIDIA's driver; its one module is packed too when it is installed here, as it is."""
 BINDING_FILE = "pynvml.py"
@@ -103,6 +105,8 @@ def sources() -> dict[str, bytes]:
     package = Path(trainwatch_launcher.__file__).parent
     found = {path.relative_to(package.parent).as_posix(): path.read_bytes() for path in package.rglob("*.py")}
     found[ENTRY] = found.pop(f"{package.name}/{ENTRY}")
+    for name in NOT_NEEDED:
+        del found[f"{package.name}/{name}"]
     binding = binding_module()
     if binding is not None:
         found[binding.name] = binding.read_bytes()
