@@ -23,6 +23,8 @@ SECONDS = float(os.environ.get("BENCH_SECONDS", "20"))
 os.environ["XDG_STATE_HOME"] = "/proc/none"  # the usual table, whatever whoever runs this has chosen
 TRAINWATCH = str(Path(sys.executable).parent / "trainwatch")
 READY = b"gpu-0"
+HEARTBEAT = 5.0
+"""Seconds between two statuses of a launcher that has nothing to say."""
 DRAWN = """new Promise(done => {
     const next = () => requestAnimationFrame(() => requestAnimationFrame(() => done(1)));
     document.readyState === "complete" ? next() : addEventListener("load", next);
@@ -36,6 +38,9 @@ def simulated(place: Path, ranks: int, age: int = 100) -> Path:
     directory = place / f"run-{ranks}"
     command = [TRAINWATCH, "simulate", str(directory), "--ranks", str(ranks), "--age", str(age), "--once"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    for rank in range(ranks):  # nobody is lost while none of them is written
+        path = str(directory / paths.rank_name(rank) / paths.attempt_name(1) / paths.STATUS)
+        files.replace_file(path, files.read_record(Status, path).replace(interval=1e5))
     return directory
 
 
@@ -65,7 +70,7 @@ def beat(directory: Path, ranks: int, counter: Path, quiet: bool) -> None:
     """What `Beats` runs, until it is killed."""
     places = [directory / paths.rank_name(rank) / paths.attempt_name(1) for rank in range(ranks)]
     statuses = [files.read_record(Status, str(place / paths.STATUS)) for place in places]
-    pause = statuses[0].interval if quiet else 1.0
+    pause = HEARTBEAT if quiet else 1.0
     began, turn, written = time.monotonic(), 0, 0
     fd = os.open(counter, os.O_WRONLY)
     while True:
@@ -184,7 +189,7 @@ def busy(place: Path) -> None:
 
 
 def quiet(place: Path) -> None:
-    """A run in which nothing happens but heartbeats, and one that has ended or hangs altogether."""
+    """A run in which nothing is written, and one in which nothing happens but heartbeats."""
     directory = place / f"run-{RANKS}"
     still = Watched(directory)
     nothing, drawn = min(still.cost(SECONDS / 2) for _ in range(2))
@@ -227,10 +232,13 @@ def through_sshd(directory: Path) -> list[float]:
     try:
         server.start(forced=False)
         server.disk(0)  # makes worker-0 known
+        configured = server.base / "trainwatch" / "config.toml"
+        configured.parent.mkdir()
+        configured.write_text(f'[options]\nssh_config = "{server.config}"\n')
+        os.environ["XDG_CONFIG_HOME"] = str(server.base)
         found = []
         for _ in range(ROUNDS):
-            target = f"ssh://worker-0{directory}"
-            screen = Screen([TRAINWATCH, "--ssh-config", str(server.config), target])
+            screen = Screen([TRAINWATCH, f"ssh://worker-0{directory}"])
             found.append(screen.seconds_until(READY))
             screen.close()
         return found

@@ -114,9 +114,9 @@ async def test_the_event_loop_stays_free_while_the_disk_is_slow(tmp_path, monkey
     source = LocalSource(run.directory)
     real = source._reader.poll
 
-    def slow(*args):
+    def slow(*args, **named):
         time.sleep(0.5)
-        return real(*args)
+        return real(*args, **named)
 
     monkeypatch.setattr(source._reader, "poll", slow)
     async with following(source) as follower:

@@ -91,16 +91,19 @@ class Reader:
         """Whose events are to be looked at, in this order."""
         self._glance: list[_Attempt] = []
         """Whom the next glance looks at, the last one first."""
+        self._glanced = False
         self._problems: dict[str, str] = {}
         self._changes: list[Change] = []
 
-    def poll(self, changed: Iterable[str] | None = None) -> list[Change]:
+    def poll(self, changed: Iterable[str] | None = None, glanced: bool = False) -> list[Change]:
         """What changed since the last poll; at the first one, everything there is.
 
-        With `changed`, absolute paths from a watcher that saw them change, only their ranks are looked at. Statuses
-        come before events: where there is much to read, the next polls go on (`behind`), and a table is full at once.
+        With `changed`, absolute paths from a watcher that saw them change, only their ranks are looked at; with
+        `glanced` the statuses of attempts that live are left to `glance`. Statuses come before events: where there is
+        much to read, the next polls go on (`behind`), and a table is full at once.
         """
         self._changes = []
+        self._glanced = glanced
         if changed is None:
             now = time.monotonic()
             full = now >= self._next_rescan
@@ -228,7 +231,8 @@ class Reader:
             self._changes.append(AttemptFound(key, path, facts.st_mtime))
         if attempt.ended and attempt.quiet >= QUIET_POLLS and not thorough:
             return
-        attempt.quiet = 0 if self._check_status(attempt) else attempt.quiet + 1
+        if not self._glanced or attempt.ended or attempt.status_seen is None:
+            attempt.quiet = 0 if self._check_status(attempt) else attempt.quiet + 1
         self._unread[attempt] = None
 
     def _check_status(self, attempt: _Attempt) -> bool:

@@ -27,7 +27,7 @@ from trainwatch_launcher.rundir.records import Event, RunInfo, Status
 
 KEPT = 64_000
 """About so many events and phases of a run are kept, shared by its attempts, so that memory has a bound after weeks."""
-MOST, LEAST = 1000, 32
+MOST, LEAST = 1000, 24
 """Of one attempt's, however few or many there are."""
 MILESTONES = frozenset(("start", "gpus", "exit", "hold", "hold-extended", "release", "end"))
 """Events that are kept however many come after them."""

@@ -6,7 +6,6 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from trainwatch.model import holding
-from trainwatch.model.board import CALM
 from trainwatch.model.rows import Row, row_of, standing
 from trainwatch.model.state import Attempt
 from trainwatch.model.summary import Summary, summary
@@ -19,7 +18,7 @@ from trainwatch_launcher.reader.changes import AttemptKey
 
 MANY = 400
 """A run of more attempts is not counted and drawn wholly at each change."""
-COUNT_EVERY = 0.9
+COUNT_EVERY, COUNT_CALM = 1.9, 3.9
 """Seconds between two counts of so many."""
 
 
@@ -49,11 +48,11 @@ class RunScreen(Once, Screen[None]):
         self.run_changed()
 
     def summary_at(self, now: float) -> Summary:
-        """The run in short; more than `MANY` attempts are counted once a second, more seldom while nothing changes."""
+        """The run in short; more than `MANY` attempts are counted every two seconds, or four while nothing changes."""
         run = self.feed.run
         if self._counted is not None and len(run.order) > MANY:
             serial, size, counted_at, found = self._counted
-            every = COUNT_EVERY * (CALM if serial == run.serial else 1)
+            every = COUNT_CALM if serial == run.serial else COUNT_EVERY
             if size == len(run.order) and 0 <= now - counted_at < every:
                 return found.after(now - counted_at)
         found = summary(run, now)

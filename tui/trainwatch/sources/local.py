@@ -34,8 +34,8 @@ POLL_SHARE = 10
 WATCHED = 256
 """Of more attempts that live the kernel is not asked: it tells of each several times a second, at the price of several
 looks at it."""
-GLANCE = 1.0
-"""Seconds between two looks at the statuses of so many …"""
+GLANCE, GLANCE_CALM, FEW = 1.0, 2.0, 4
+"""Seconds between two looks at the statuses of so many; the same when less than one in `FEW` was new; …"""
 GLANCE_SHARE = 10
 """… which take at most one part in so many of a core."""
 AT_ONCE = 512
@@ -67,8 +67,8 @@ class LocalSource:
         self._next_look = 0.0
         self._next_glance = math.inf
         """When to look at statuses only; never while the kernel tells of changes."""
-        self._glance_began, self._glance_cost = 0.0, 0.0
-        """When that began last, and the seconds of a core that it has taken so far."""
+        self._glance_began, self._glance_cost, self._glance_found = 0.0, 0.0, 0
+        """When that began last, the seconds of a core that it has taken so far, and how much was new."""
 
     @property
     def links(self) -> tuple[Link, ...]:
@@ -105,18 +105,22 @@ class LocalSource:
         touched, self._touched = self._touched, set()
         started = time.monotonic()
         if started >= self._next_look:
-            batch, _ = await self._in_thread(self._reader.poll)
+            glanced = self._next_glance < math.inf
+            batch, _ = await self._in_thread(lambda: self._reader.poll(glanced=glanced))
             if self._watcher is not None:
                 self._question(batch)
-            pause = SAFETY if self._watcher is not None or self._next_glance < math.inf else POLL
+            pause = SAFETY if self._watcher is not None or glanced else POLL
             self._next_look = time.monotonic() + max(pause, (time.monotonic() - started) * POLL_SHARE)
         elif started >= self._next_glance:
             if not self._reader.glancing:
-                self._glance_began, self._glance_cost = started, 0.0
+                self._glance_began, self._glance_cost, self._glance_found = started, 0.0, 0
             batch, cpu = await self._in_thread(self._reader.glance)
             self._glance_cost += cpu
+            self._glance_found += len(batch)
             if not self._reader.glancing:  # else the rest comes at once
-                self._next_glance = self._glance_began + max(GLANCE, self._glance_cost * GLANCE_SHARE)
+                few = self._glance_found < self._reader.live // FEW
+                pause = max(GLANCE_CALM if few else GLANCE, self._glance_cost * GLANCE_SHARE)
+                self._next_glance = self._glance_began + pause
         else:
             batch, _ = await self._in_thread(lambda: self._reader.poll(touched))
         return batch
