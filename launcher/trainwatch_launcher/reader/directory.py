@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 RESCAN = 10.0
 """Every so many seconds all directories are listed again, whatever their times say: clocks and caches may lie."""
+RESCAN_SHARE = 200
+"""… and more seldom where that takes more than one part in so many of a core."""
 SETTLED = 2.0
 """A directory changed less than so many seconds before it was listed may change again without showing a new time."""
 EVENTS_AT_ONCE = 1 << 20
@@ -109,9 +111,12 @@ class Reader:
             full = now >= self._next_rescan
             if full:
                 self._next_rescan = now + self._rescan
+            cpu = time.thread_time()
             self._check_run_file()
             for rank, path in self._numbered(self.run_dir, paths.RANK_PREFIX, full):
                 self._check_rank(rank, path, full, touched=False)
+            if full:
+                self._next_rescan += (time.thread_time() - cpu) * RESCAN_SHARE
         else:
             self._check_touched(changed)
         self._read_events()

@@ -93,7 +93,8 @@ def find(rows: Sequence[Row], now: float) -> list[Finding]:
     found = [finding for row in rows for finding in _of_row(row, now)]
     waiting = pace.waiting(trainers)
     if waiting is not None:
-        found += [_behind(of_key[key], waiting, labels) for key in waiting.behind]
+        all_behind = ranks(waiting.behind, labels)
+        found += [_behind(of_key[key], waiting, labels, all_behind) for key in waiting.behind]
     for slow in pace.lagging(trainers):
         if waiting is None:
             said = f"is {slow.others - slow.own:.0f} steps behind the others"
@@ -128,7 +129,7 @@ def _of_row(row: Row, now: float) -> Iterable[Finding]:
         yield Finding(STALLED, row.key, row.label, said, since=row.stalled_since)
 
 
-def _behind(row: Row, waiting: pace.Waiting, labels: Mapping[AttemptKey, str]) -> Finding:
+def _behind(row: Row, waiting: pace.Waiting, labels: Mapping[AttemptKey, str], all_behind: str) -> Finding:
     count = len(waiting.waiting)
     who = f"{count} ranks wait" if count > 1 else f"rank {labels[waiting.waiting[0]]} waits"
     quiet = f", last output {text.ago(row.last_output_age)}" if row.last_output_age is not None else ""
@@ -136,7 +137,7 @@ def _behind(row: Row, waiting: pace.Waiting, labels: Mapping[AttemptKey, str]) -
     at = f"at step {row.progress.step}{quiet}"
     headline = f"{who} at step {waiting.step} for rank {row.label} ({at})"
     if len(waiting.behind) > 1:
-        headline = f"{who} at step {waiting.step} for {ranks(waiting.behind, labels)}"
+        headline = f"{who} at step {waiting.step} for {all_behind}"
     said = f"is behind {at}; {who} for it at step {waiting.step}"
     return Finding(BEHIND, row.key, row.label, said, WARNING, headline)
 

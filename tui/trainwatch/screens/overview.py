@@ -27,8 +27,8 @@ from trainwatch.widgets.logtext import clean
 from trainwatch.widgets.rank_table import RankTable
 from trainwatch_launcher.reader.changes import AttemptKey
 
-BILL_EVERY = 10.0
-"""What the GPUs cost is added up every so many seconds."""
+BILL_EVERY, BILL_MANY_EVERY = 10.0, 60.0
+"""What the GPUs cost is added up every so many seconds; those of thousands of ranks."""
 REORDER_EVERY = 2.0
 """Seconds that rows stay where they are, when they are thousands or in an order that changes all the time; unless the
 user asks."""
@@ -157,7 +157,8 @@ class Overview(LogKeeper):
         self.set_class(progress.known, "progressing")
         self.set_class(bool(told), "noticing")
         now, ranks = self.feed.now(), len(self.feed.run.attempts)
-        if ranks != self._billed_ranks or not 0 <= now - self._billed_at < BILL_EVERY:
+        every = BILL_EVERY if self._board.is_small else BILL_MANY_EVERY
+        if ranks != self._billed_ranks or not 0 <= now - self._billed_at < every:
             self._billed_at, self._billed_ranks = now, ranks
             self._hours = gpu_hours(self.feed.run)
         parts = progress_bar.whole_parts(progress, width, self._hours, self.feed.gpu_price)
