@@ -11,20 +11,32 @@ from trainwatch_launcher.agent.waiting import start
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from io import BufferedReader
-    from typing import Callable, NoReturn
+    from typing import Callable, NoReturn, Protocol
+
+    class Code(Protocol):
+        """Imports from memory. `rest` is called in any thread but the main one: compiled modules, or sources."""
+
+        rest: Callable[[bool], bytes] | None
 
 SILENCE = 120.0
 """A viewer speaks every few seconds. After so many seconds without a word it is gone, whatever the pipe says."""
 CHUNK = 1 << 16
 
 
-def main(stream: BufferedReader | None = None, clock: Callable[[], float] = time.time) -> NoReturn:
-    """Serve the viewer at our stdin and stdout until it leaves. `stream` holds what was read of stdin and not used."""
+def main(
+    stream: BufferedReader | None = None, code: Code | None = None, clock: Callable[[], float] = time.time
+) -> NoReturn:
+    """Serve the viewer at our stdin and stdout until it leaves. `stream` holds what was read of stdin and not used.
+
+    `code` is where our modules come from when the viewer sent them; it asks for those that it has not got.
+    """
     stdin = stream if stream is not None else open(0, "rb", closefd=False)  # noqa: SIM115 - as long as we live
     out = os.dup(1)
     os.dup2(2, 1)  # what prints by mistake must not get between the frames
     heard = [time.monotonic()]
     server = Server(lambda data: _write(out, data), clock)
+    if code is not None:
+        code.rest = server.rest_of_code
     start(_watch, heard)
     server.greet()
     decoder = frames.Decoder()

@@ -11,7 +11,7 @@ from trainwatch_launcher.agent.follow import Follower
 from trainwatch_launcher.agent.logs import LogDesk
 from trainwatch_launcher.agent.operations import OPERATIONS, OperationError
 from trainwatch_launcher.agent.resume import Have, Resumption
-from trainwatch_launcher.agent.waiting import Credit, Lock
+from trainwatch_launcher.agent.waiting import Credit, Lock, Signal
 from trainwatch_launcher.agent.workers import Workers
 from trainwatch_launcher.rundir import jsontext
 from trainwatch_launcher.version import __version__
@@ -40,6 +40,8 @@ class Server:
         self._open: set[int] = set()
         self._follower: Follower | None = None
         self._credit = Credit(0)
+        self._rest = b""
+        self._rest_came = Signal()
 
     def greet(self) -> None:
         """The preamble, and who is here."""
@@ -54,6 +56,9 @@ class Server:
         operation, identity = asked.get("op"), asked.get("id")
         if operation == "ack":
             self._credit.give()
+        elif operation == "code":
+            self._rest = body
+            self._rest_came.set()
         elif operation == "cancel":
             if identity in self._open:
                 self._cancelled.add(identity)
@@ -70,6 +75,13 @@ class Server:
             self._begin(workers, identity, lambda: self._desk.ask(self, asked, lambda: identity in self._cancelled))
         else:
             self._answer(identity, error="its agent (%s) knows no %s" % (__version__, operation))
+
+    def rest_of_code(self, compiled: bool) -> bytes:
+        """The modules that were not sent at once: the viewer is asked for them, and the calling thread waits."""
+        if not self._rest_came.is_set():
+            self._send({"need": "code", "compiled": compiled})
+            self._rest_came.wait()
+        return self._rest
 
     def attempt_directory(self, key: AttemptKey) -> str | None:
         """Where an attempt of the followed run lies; None when it is not known (yet)."""

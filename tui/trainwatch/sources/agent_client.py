@@ -63,6 +63,8 @@ class AgentClient:
         self._unpack = zlib.decompressobj()
         self._told = wire.Told()
         self._reading = asyncio.create_task(self._read())
+        self._sending: asyncio.Task[None] | None = None
+        """The code that it asked for, on its way."""
 
     @classmethod
     async def start(cls, channel: Channel, program: bytes, within: float = HELLO) -> AgentClient:
@@ -198,6 +200,10 @@ class AgentClient:
         except WayError as error:
             raise self.give_up(LostError(str(error))) from None
 
+    async def _send_rest(self, compiled: bool) -> None:
+        with contextlib.suppress(LostError):
+            await self._send({"op": "code"}, await asyncio.to_thread(boot.rest, compiled))
+
     async def _read(self) -> None:
         try:
             while data := await self._channel.read():
@@ -217,6 +223,9 @@ class AgentClient:
                 self.ahead = clocks.of_host(self._asked, told, time.time())
             if not self._greeted.done():
                 self._greeted.set_result(None)
+            return
+        if header.get("need") == "code":
+            self._sending = asyncio.create_task(self._send_rest(header.get("compiled") is True))
             return
         waiting = self._waiting.get(header.get("id", 0))
         if "complete" in header:

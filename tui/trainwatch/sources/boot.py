@@ -3,7 +3,7 @@
 The command is the same text for every host and run; whatever a user named travels behind it, in frames. The program is
 what the packed file holds of the reader and the agent, imported from memory, so that no file is left behind. Compiled
 code goes with it for a host whose Python is like ours: that saves each of a thousand hosts the compiling. What only
-some requests need stays packed until one comes.
+some requests need stays here until an agent asks for it.
 """
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ import marshal
 import threading
 import zlib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 
 from trainwatch import packing
@@ -47,22 +49,23 @@ data = stream.read(size)
 if len(data) < size: sys.exit(0)
 packages, magic, compiled, sources = marshal.loads(data)
 ready = magic == sys.modules["_frozen_importlib_external"].MAGIC_NUMBER
-packed = list(compiled if ready else sources)
-modules = {}
-def unpack(): modules.update(marshal.loads(zlib.decompress(packed.pop())))
-unpack()
+unpack = lambda data: marshal.loads(zlib.decompress(data))
+modules = unpack(compiled if ready else sources)
 class Memory:
+    rest = None
     def find_spec(self, name, path=None, target=None):
-        if packed and name not in modules and name.startswith("trainwatch_launcher."): unpack()
+        if name not in modules and self.rest and name.startswith("trainwatch_launcher."):
+            modules.update(unpack(self.rest(ready)))
         if name not in modules: return None
         return sys.modules["_frozen_importlib"].ModuleSpec(name, self, origin=name, is_package=name in packages)
     def create_module(self, spec): return None
     def exec_module(self, module):
         code = modules[module.__name__]
         exec(marshal.loads(code) if ready else compile(code, module.__name__, "exec"), module.__dict__)
-sys.meta_path.insert(0, Memory())
+memory = Memory()
+sys.meta_path.insert(0, memory)
 from trainwatch_launcher.agent.main import main
-main(stream)
+main(stream, memory)
 """
 
 
@@ -73,29 +76,50 @@ def command(python: str = "") -> list[str]:
 
 async def prepared() -> bytes:
     """`program()`, which takes a moment the first time and stops nothing meanwhile."""
-    return program() if _program.cache_info().currsize else await asyncio.to_thread(program)
+    return program() if _parts.cache_info().currsize else await asyncio.to_thread(program)
 
 
 def program() -> bytes:
     """What to write to the command's stdin before the first frame."""
     with MAKING:  # once, however many hosts wait for it
-        return _program()
+        return _parts().program
+
+
+def rest(compiled: bool) -> bytes:
+    """What an agent asks for when it first needs it: modules, compiled by our Python, or their sources."""
+    with MAKING:
+        parts = _parts()
+    return parts.compiled if compiled else parts.sources
+
+
+@dataclass(frozen=True)
+class _Parts:
+    program: bytes
+    compiled: bytes
+    sources: bytes
 
 
 @functools.cache
-def _program() -> bytes:
+def _parts() -> _Parts:
     files = {name: data for name, data in packing.sources().items() if _wanted(name)}
     sources = {_module(name): data.decode("utf-8") for name, data in files.items()}
     packages = [_module(name) for name in files if name.endswith("/__init__.py")]
-    compiled = {
-        name: marshal.dumps(compile(text, name, "exec", dont_inherit=True, optimize=2))  # nobody reads docstrings there
-        for name, text in sources.items()
-    }
+    compiled = {name: marshal.dumps(_bare(_compiled(name, text))) for name, text in sources.items()}
     first = needed_at_start(sources)
-    data = marshal.dumps(
-        (packages, importlib.util.MAGIC_NUMBER, _packed(compiled, first), _packed(sources, first)), OLDEST
-    )  # fmt: skip
-    return b"exec(%r)\n%d\n" % (SECOND.encode("ascii"), len(data)) + data
+    (code, more_code), (text, more_text) = _packed(compiled, first), _packed(sources, first)
+    data = marshal.dumps((packages, importlib.util.MAGIC_NUMBER, code, text), OLDEST)
+    return _Parts(b"exec(%r)\n%d\n" % (SECOND.encode("ascii"), len(data)) + data, more_code, more_text)
+
+
+def _compiled(name: str, text: str) -> CodeType:
+    code: CodeType = compile(text, name, "exec", dont_inherit=True, optimize=2)  # nobody reads docstrings there
+    return code
+
+
+def _bare(code: CodeType) -> CodeType:
+    """The same without its line numbers, 40 % of it: the lines are not there, and answers tell an error in words."""
+    inner = tuple(_bare(const) if isinstance(const, CodeType) else const for const in code.co_consts)
+    return code.replace(co_consts=inner, co_linetable=b"")
 
 
 def needed_at_start(sources: Mapping[str, str]) -> set[str]:
@@ -120,8 +144,8 @@ def _imports(text: str) -> Iterator[str]:
 
 
 def _packed(modules: Mapping[str, str | bytes], first: set[str]) -> list[bytes]:
-    """In two parts, to be unpacked from the last one on."""
-    parts = [{name: data for name, data in modules.items() if (name in first) is at_once} for at_once in (False, True)]
+    """Those that are needed first, and the rest."""
+    parts = [{name: data for name, data in modules.items() if (name in first) is at_once} for at_once in (True, False)]
     return [zlib.compress(marshal.dumps(part, OLDEST), LEVEL) for part in parts]
 
 
