@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import os
-from collections import deque
+
+from trainwatch_launcher.quick import deque
 
 MEMORY = 48 << 20
 """Bytes that a backlog holds in memory; with what surrounds them less than 64 MiB."""

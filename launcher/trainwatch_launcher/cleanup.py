@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 
 from trainwatch_launcher import child
+from trainwatch_launcher.quick import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

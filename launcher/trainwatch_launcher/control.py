@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 import os
-import signal
 import stat
 import time
 
 from trainwatch_launcher import signals
+from trainwatch_launcher.quick import signal
 from trainwatch_launcher.rundir.files import decode
 from trainwatch_launcher.rundir.record import RecordError
 from trainwatch_launcher.rundir.records import Request

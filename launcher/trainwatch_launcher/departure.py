@@ -8,9 +8,9 @@ the file system answers or the container goes.
 from __future__ import annotations
 
 import os
-import signal
 
 from trainwatch_launcher.child import MAX_DESCRIPTOR
+from trainwatch_launcher.quick import signal
 
 CLONE_FILES = 0x400
 CLONE = {"x86_64": 56, "aarch64": 220}

@@ -2,8 +2,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import threading
 import time
 
 from trainwatch_launcher import child, signals
@@ -11,6 +9,7 @@ from trainwatch_launcher.control import answer
 from trainwatch_launcher.hold import Hold, banner, clock
 from trainwatch_launcher.peers import stop_words
 from trainwatch_launcher.postmortem import examine
+from trainwatch_launcher.quick import Flag, signal
 from trainwatch_launcher.rundir import paths
 from trainwatch_launcher.worker import PATIENCE
 
@@ -119,7 +118,7 @@ def sync_log(worker: Worker) -> None:
     if attempt is None:
         return
     worker.log.settle(PATIENCE)
-    synced = threading.Event()
+    synced = Flag()
 
     def sync() -> None:
         try:

@@ -9,7 +9,8 @@ kernel kills everybody.
 from __future__ import annotations
 
 import os
-import signal
+
+from trainwatch_launcher.quick import signal
 
 SCRIPT = """
 trap '' HUP INT QUIT TERM USR1 USR2 ALRM TSTP TTIN TTOU PIPE

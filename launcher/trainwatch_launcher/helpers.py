@@ -1,8 +1,7 @@
 """Threads in reserve, made before the command starts: it may use up all processes that the container allows."""
 from __future__ import annotations
 
-import threading
-from collections import deque
+from trainwatch_launcher.quick import Condition, deque, start
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ class Helpers:
     """Runs jobs in threads of its own; a thread that has done its job waits for the next."""
 
     def __init__(self, reserve: int = RESERVE) -> None:
-        self._wake = threading.Condition()
+        self._wake = Condition()
         self._jobs: deque[Callable[[], None]] = deque()
         self._idle = 0
         self.size = 0
@@ -43,7 +42,7 @@ class Helpers:
 
     def _add(self) -> bool:
         try:
-            threading.Thread(target=self._work, daemon=True).start()
+            start(self._work)
         except (RuntimeError, MemoryError):
             return False
         with self._wake:

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import time
 
 from trainwatch_launcher.signals import name_of
@@ -135,6 +134,8 @@ def hold_lines(hold: Hold, run_dir: str, rank: int) -> list[str]:
     lines = ["held     until %s (%s); its GPUs are held too, and still paid for" % (clock(hold.until), left)]
     ways = [end]
     if run_dir:
+        import shlex  # brings in much that a success needs not
+
         where = shlex.quote(run_dir)
         lines.append("look in  trainwatch %s   (then s opens a shell here)" % where)
         ways.insert(0, "trainwatch hold %s --rank %d --release" % (where, rank))

@@ -6,10 +6,9 @@ is time.
 """
 from __future__ import annotations
 
-import threading
 import time
-from collections import deque
 
+from trainwatch_launcher.quick import Lock, deque
 from trainwatch_launcher.rundir.records import LINE_UNKNOWN
 
 TYPE_CHECKING = False
@@ -39,7 +38,7 @@ class LineCounter:
         """Newlines in the first `counted` bytes."""
         self.counted = 0
         self._read = read
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._records: deque[tuple[float, int, int]] = deque(maxlen=MAX_RECORDS)
         self._recorded = 0.0
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import select
-import threading
 import time
 
 from trainwatch_launcher.phases import PhaseScanner
+from trainwatch_launcher.quick import Lock
 from trainwatch_launcher.recent import Recent
 
 TYPE_CHECKING = False
@@ -29,7 +29,8 @@ STUCK = 0.25
 HURRY = 0.0003
 STREAK = 32
 MOMENT = 0.0003
-"""After STREAK reads of less than a chunk, each within HURRY seconds of the one before, a MOMENT (s) is waited."""
+"""After STREAK reads of less than a chunk, each within HURRY seconds of the one before, a MOMENT (s) is waited; then
+before each such read, until one comes late."""
 TAIL = 2048
 LAST_READS = 64
 """Chunks still read when the pump is told to stop: more than a pipe of 1 MiB holds."""
@@ -55,6 +56,8 @@ class Pump:
         self.lines = lines
         self.last_output: float | None = None
         self.recent = Recent()
+        self.floods = False
+        """Whether the newest chunk was a whole one: output may come faster than we can pass it on."""
         self.started = self.ended = False
         self.scanner_fault = ""
         """Why phases are no longer looked for, empty when all is well."""
@@ -65,7 +68,7 @@ class Pump:
         self._on_phase = on_phase
         self._on_end = on_end
         self._scanner = PhaseScanner()
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._generation = 0
         self._busy: tuple[int, float, bytes] | None = None
         self._last_read = 0.0
@@ -147,11 +150,14 @@ class Pump:
     def _gather(self, size: int) -> None:
         """When small pieces come so fast that each costs a wake-up, wait a moment so that the next is a larger one."""
         now = time.monotonic()
-        hurried = size < CHUNK and now - self._last_read < HURRY
-        self._streak = self._streak + 1 if hurried else 0
-        if self._streak >= STREAK:
-            time.sleep(MOMENT)
-            now = time.monotonic()
+        self.floods = size == CHUNK
+        if now - self._last_read >= HURRY:
+            self._streak = 0
+        elif size < CHUNK:
+            self._streak += 1
+            if self._streak >= STREAK:
+                time.sleep(MOMENT)
+                now = time.monotonic()
         self._last_read = now
 
     def _note(self, data: bytes) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import stat
-import threading
 import time
 
+from trainwatch_launcher.quick import Flag
 from trainwatch_launcher.rundir import paths
 from trainwatch_launcher.rundir.files import READ_FLAGS, decode, replace_file
 from trainwatch_launcher.rundir.record import RecordError
@@ -138,7 +138,7 @@ class Peers:
         """The rank for whose failure ours need not be held, if one is found within PATIENCE."""
         own = self.own_failure(outcome)
         found: list[PeerFailure | None] = []
-        done = threading.Event()
+        done = Flag()
 
         def look() -> None:
             if own is not None:

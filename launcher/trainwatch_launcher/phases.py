@@ -5,7 +5,7 @@ and a closer look only where it hits.
 """
 from __future__ import annotations
 
-import re
+from trainwatch_launcher.textline import uncontrolled
 
 MARKER = b"[Phase]"
 LOOK_BACK = 1024
@@ -14,16 +14,12 @@ LOOK_AHEAD = 1024
 """How far after the marker its end must come."""
 MAX_NAME = 200
 
-CONTROL_SEQUENCE = re.compile(
-    rb"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
-    rb"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC: titles, links
-    rb"|\x1b[@-Z\\^_]|[\x00-\x08\x0e-\x1f\x7f]"  # other escapes and controls
-)
-PHASE = re.compile(rb"===[ \t]*\[Phase\][ \t]*(\S.*?)[ \t]*===")
-TRACE = re.compile(rb"(?:^|[\s\]:])\++ ")
+PHASE = rb"===[ \t]*\[Phase\][ \t]*(\S.*?)[ \t]*==="
+TRACE = rb"(?:^|[\s\]:])\++ "
 """Bash's or dash's `set -x` at the start of a line or after a platform's prefix."""
-COMMAND = re.compile(rb"(?:^|[\s;&|({+])(?:echo|printf|print|cat)\b")
+COMMAND = rb"(?:^|[\s;&|({+])(?:echo|printf|print|cat)\b"
 """A command before the marker: a trace, `set -v` or quoted source code, which show the marker without printing it."""
+
 
 def phase_in(line: bytes) -> str | None:
     """The phase that one line of output announces, or None.
@@ -31,15 +27,23 @@ def phase_in(line: bytes) -> str | None:
     Text around the marker is welcome (time stamps, `[worker-0]`, colours, CJK), but not the shell's own echo of the
     command that prints it: a marker right after a quote, after `+ ` or after `echo`.
     """
-    plain = CONTROL_SEQUENCE.sub(b"", line)
-    for match in PHASE.finditer(plain):
-        before = plain[: match.start()]
-        if is_quoted(before) or COMMAND.search(before) or TRACE.search(before):
+    import re  # a command that announces none need not wait for it
+
+    plain = uncontrolled(line)
+    for match in re.finditer(PHASE, plain):
+        if is_shown_only(plain[: match.start()]):
             continue
         name = match.group(1).decode("utf-8", "replace").strip()
         if name:
             return name[:MAX_NAME]
     return None
+
+
+def is_shown_only(before: bytes) -> bool:
+    """Whether what stands before a marker tells that the shell or an editor shows the command that prints it."""
+    import re
+
+    return bool(is_quoted(before) or re.search(COMMAND, before) or re.search(TRACE, before))
 
 
 def is_quoted(before: bytes) -> bool:

@@ -6,8 +6,8 @@ and whatever goes wrong with it costs nothing but itself.
 from __future__ import annotations
 
 import os
-import threading
 
+from trainwatch_launcher.quick import Flag, Lock
 from trainwatch_launcher.signals import name_of
 from trainwatch_launcher.textline import last_line
 
@@ -33,7 +33,7 @@ def examine(worker: Worker, outcome: Outcome) -> None:
     if not outcome.exit.code:
         return
     made: list[Diagnosis] = []
-    done, gone_on = threading.Event(), threading.Lock()
+    done, gone_on = Flag(), Lock()
 
     def work() -> None:
         try:

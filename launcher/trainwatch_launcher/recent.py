@@ -1,8 +1,7 @@
 """The newest output, kept without copying it: what progress and the last line are read from."""
 from __future__ import annotations
 
-import threading
-from collections import deque
+from trainwatch_launcher.quick import Lock, deque
 
 KEPT = 64 << 10
 """Bytes that can be had."""
@@ -16,7 +15,7 @@ class Recent:
     def __init__(self) -> None:
         self._chunks: deque[bytes | bytearray] = deque()
         self._size = 0
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def add(self, data: bytes) -> None:
         """Take a chunk; its cost does not depend on its size."""

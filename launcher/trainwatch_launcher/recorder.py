@@ -8,12 +8,11 @@ from __future__ import annotations
 import errno
 import os
 import struct
-import threading
 import time
-from collections import deque
 
 from trainwatch_launcher.attempt import clock_offset, restore
 from trainwatch_launcher.control import ControlBox
+from trainwatch_launcher.quick import Condition, Flag, Lock, deque
 from trainwatch_launcher.rundir import paths
 from trainwatch_launcher.rundir.files import LineWriter, replace_file
 from trainwatch_launcher.rundir.records import INDEX_RECORD, Status, event
@@ -84,10 +83,10 @@ class Recorder:
         self._many = self._left_out = 0
         self._ended = False
         self._last_of_many = 0
-        self._lock = threading.Lock()
-        self._wake = threading.Condition(self._lock)
-        self._ready = threading.Event()
-        self._done = threading.Event()
+        self._lock = Lock()
+        self._wake = Condition(self._lock)
+        self._ready = Flag()
+        self._done = Flag()
         self._closing = False
         self._busy_since = time.monotonic()
         """When the round of writing that goes on now, or the last one, began."""
@@ -276,8 +275,10 @@ class Recorder:
             raise
 
     def _catch_up_time(self, closing: bool) -> float:
-        """Seconds for counting lines: a tenth of our time, and at the end no more than a run of that length notices."""
-        return min(1.0, max(0.02, (time.time() - self._status.time) / 50)) if closing else TICK / 10
+        """Seconds for counting lines: a tenth of our time; in a flood and at the end no more than anybody notices."""
+        if closing:
+            return min(1.0, max(0.005, (time.time() - self._status.time) / 100))
+        return TICK / 100 if self.pump is not None and self.pump.floods else TICK / 10
 
     def _write_status(self, attempt: Attempt, closing: bool) -> None:
         now = time.time()

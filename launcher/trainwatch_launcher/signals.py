@@ -6,7 +6,8 @@ as PID 1 a blocked signal is queued where the kernel would drop an unhandled one
 from __future__ import annotations
 
 import os
-import signal
+
+from trainwatch_launcher.quick import signal
 
 NOT_OURS = frozenset(
     (signal.SIGKILL, signal.SIGSTOP, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP,
@@ -31,21 +32,24 @@ class Taken:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # inherited as ignored, it would let the kernel reap our child
         wanted: set[int] = set()
         for number in signal.valid_signals():
-            if number not in NOT_OURS and signal.getsignal(number) is not signal.SIG_IGN:
+            if number not in NOT_OURS and signal.getsignal(number) != signal.SIG_IGN:
                 wanted.add(int(number))
         wanted.add(int(signal.SIGCHLD))
         self.inherited_mask = signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
         self.numbers = wanted
 
 
+NUMBERS = {
+    name: int(number) for name, number in sorted(vars(signal).items()) if name[:3] == "SIG" and name[3:4] != "_"
+}
+"""By name. Of a signal's several names the first is the usual one: SIGCHLD, not SIGCLD."""
+
+
 def name_of(number: int) -> str:
     """A signal's name, `SIGTERM`; `SIGRTMIN+3` for the real-time ones; `signal 99` for others."""
     if signal.SIGRTMIN < number < signal.SIGRTMAX:
         return "SIGRTMIN+%d" % (number - signal.SIGRTMIN)
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return "signal %d" % number
+    return next((name for name, known in NUMBERS.items() if known == number), "signal %d" % number)
 
 
 def number_of(name: str) -> int | None:
@@ -53,8 +57,7 @@ def number_of(name: str) -> int | None:
     text = name.strip().upper()
     if text.isascii() and text.isdigit():
         return int(text) if 0 < int(text) <= signal.SIGRTMAX else None
-    found = getattr(signal, text if text.startswith("SIG") else "SIG" + text, None)
-    return int(found) if isinstance(found, signal.Signals) else None
+    return NUMBERS.get(text if text.startswith("SIG") else "SIG" + text)
 
 
 def sender_of(info: signal.struct_siginfo) -> dict[str, object]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import errno
 import os
 import select
-import threading
 import time
 
 from trainwatch_launcher.backlog import Backlog, open_spool
+from trainwatch_launcher.quick import Condition, Lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,8 +62,8 @@ class Sink:
         self._terminal_errors = terminal_errors
         self._helpers = helpers
         self._patient = patient
-        self._lock = threading.Lock()
-        self._wake = threading.Condition(self._lock)
+        self._lock = Lock()
+        self._wake = Condition(self._lock)
         self._backlog = backlog if backlog is not None else Backlog()
         self._position = 0
         self._writing: tuple[int, int] | None = None

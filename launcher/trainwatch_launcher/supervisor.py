@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 import time
 
 from trainwatch_launcher import child, signals
@@ -23,6 +22,7 @@ from trainwatch_launcher.identity import JOB_VARIABLE, doubts, job_of
 from trainwatch_launcher.lines import LineCounter
 from trainwatch_launcher.output import STUCK, Pump
 from trainwatch_launcher.peers import stop_words
+from trainwatch_launcher.quick import signal
 from trainwatch_launcher.terminal import Lent, Pty
 from trainwatch_launcher.worker import PATIENCE
 

@@ -3,11 +3,11 @@ from __future__ import annotations
 
 import fcntl
 import os
-import signal
 import struct
 import termios
 import tty
 
+from trainwatch_launcher.quick import signal
 from trainwatch_launcher.sink import wait_writable
 
 TYPE_CHECKING = False

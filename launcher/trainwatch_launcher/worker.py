@@ -2,9 +2,7 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
-from collections import deque
 
 from trainwatch_launcher import child, signals
 from trainwatch_launcher.attempt import claim, copy_to
@@ -13,6 +11,7 @@ from trainwatch_launcher.cgroup import oom_kills
 from trainwatch_launcher.departure import leave_behind
 from trainwatch_launcher.helpers import Helpers
 from trainwatch_launcher.peers import Peers
+from trainwatch_launcher.quick import deque, signal
 from trainwatch_launcher.recorder import Recorder
 from trainwatch_launcher.rundir import paths
 from trainwatch_launcher.rundir.records import Status

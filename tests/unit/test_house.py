@@ -144,9 +144,10 @@ def test_all_that_runs_on_a_worker_compiles_on_every_promised_python(python):
 
 @every_python
 def test_starting_the_launcher_imports_nothing_slow(python):
-    slow = ["argparse", "asyncio", "concurrent", "dataclasses", "inspect", "logging", "pathlib", "socket", "subprocess",
-            "tempfile", "typing"]
-    loaded = modules_after(python, "import trainwatch_launcher.cli", LAUNCHER.parent)
+    slow = ["argparse", "asyncio", "collections", "concurrent", "dataclasses", "enum", "functools", "inspect",
+            "logging", "pathlib", "re", "socket", "subprocess", "tempfile", "threading", "typing"]
+    all_of_it = "import trainwatch_launcher.cli, trainwatch_launcher.supervisor"
+    loaded = modules_after(python, all_of_it, LAUNCHER.parent)
     assert "trainwatch_launcher.cli" in loaded
     assert not loaded & set(slow)
 

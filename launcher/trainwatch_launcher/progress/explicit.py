@@ -4,7 +4,7 @@ from __future__ import annotations
 import re
 import time
 
-from trainwatch_launcher.phases import COMMAND, TRACE, is_quoted
+from trainwatch_launcher.phases import is_shown_only
 from trainwatch_launcher.progress.values import KEYS, convert
 
 TYPE_CHECKING = False
@@ -118,7 +118,7 @@ def explicit(text: str) -> Values | None:
     last = ""
     for start, begin, end in places[: -1 - MOST_IN_A_LINE : -1]:
         before = text[max(0, start - 1024) : start].encode("utf-8", "replace")
-        if not (is_quoted(before) or COMMAND.search(before) or TRACE.search(before)):
+        if not is_shown_only(before):
             last = text[begin:end]
             break
     values: Values = {}

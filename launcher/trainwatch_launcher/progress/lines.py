@@ -1,11 +1,11 @@
 """One line of a log, as a point or none: the formats in the order in which they are tried."""
 from __future__ import annotations
 
-from trainwatch_launcher.phases import CONTROL_SEQUENCE
 from trainwatch_launcher.progress import bars, formats_llm, formats_vision, keras
 from trainwatch_launcher.progress.dictionaries import dictionary
 from trainwatch_launcher.progress.explicit import MARKER, explicit
 from trainwatch_launcher.progress.generic import generic
+from trainwatch_launcher.textline import uncontrolled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def read_line(line: bytes, context: Context, own: Sequence[Pattern] = ()) -> tup
 def plain(raw: bytes) -> str:
     """A state as text without colours and controls, tabs kept."""
     if b"\x1b" in raw:
-        raw = CONTROL_SEQUENCE.sub(b"", raw)
+        raw = uncontrolled(raw)
     return raw.translate(None, CONTROLS).decode("utf-8", "replace")
 
 
