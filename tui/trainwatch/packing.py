@@ -4,6 +4,7 @@ Python runs such a file as it is (`python3 FILE`), whatever stands before the ar
 """
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -11,15 +12,22 @@ import io
 import os
 import secrets
 import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import trainwatch_launcher
 from trainwatch.slimming import slim
+from trainwatch_launcher import bundle
 from trainwatch_launcher.version import __version__
 
 DEFAULT_NAME = "trainwatch-launch.pyz"
 ENTRY = "__main__.py"
+PACKAGE = "trainwatch_launcher"
+INIT, BUNDLE = f"{PACKAGE}/__init__.py", f"{PACKAGE}/bundle.py"
+STARTS = f"{PACKAGE}.cli"
+"""What the entry imports: all that it needs before the command runs lies in the archive by itself."""
 NOT_NEEDED = ("rundir/state.py",)
 """Modules that only viewers import."""
 BINDING = "nvidia-ml-py"
@@ -93,11 +101,64 @@ def pack_bytes() -> bytes:
     file = io.BytesIO()
     file.write((HEAD % __version__).encode("ascii"))
     with zipfile.ZipFile(file, "a") as archive:
-        for name, data in sorted(sources().items()):
-            data = data if name == BINDING_FILE else slim(data)
+        files = {name: data if name == BINDING_FILE else slim(data) for name, data in sources().items()}
+        files[INIT] = files.pop(BUNDLE)
+        alone = {_file(module) for module in at_start(files)} | {ENTRY, INIT, BINDING_FILE}
+        members = {name: data for name, data in files.items() if name in alone}
+        members[bundle.NAME] = bundled({name: data for name, data in files.items() if name not in alone})
+        for name, data in sorted(members.items()):
             # The entry is what cleans the path, and inflating it would import zlib before that is done.
-            _add(archive, name, data, zipfile.ZIP_STORED if name == ENTRY else zipfile.ZIP_DEFLATED)
+            stored = name in (ENTRY, bundle.NAME)
+            _add(archive, name, data, zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED)
     return file.getvalue()
+
+
+def bundled(files: Mapping[str, bytes]) -> bytes:
+    """Files compressed together, for `bundle.sources_of`."""
+    ordered = sorted(files.items())
+    head = "\n".join(f"{name} {len(data)}" for name, data in ordered)
+    packer = zlib.compressobj(9, zlib.DEFLATED, 15, 9)
+    return packer.compress(head.encode("ascii") + b"\0" + b"".join(data for _, data in ordered)) + packer.flush()
+
+
+def at_start(files: Mapping[str, bytes]) -> set[str]:
+    """The modules that are imported before the command runs: what the entry's module imports, then or in its
+    functions, and what those import when they are imported."""
+    known = {module_of(name): data.decode("utf-8") for name, data in files.items()}
+    tree = ast.parse(known[STARTS])
+    return needed(known, [STARTS, *(name for node in ast.walk(tree) for name in imports(node))])
+
+
+def needed(modules: Mapping[str, str], first: list[str]) -> set[str]:
+    """The modules that are imported when `first` are: those that each of them names outside of functions."""
+    found: set[str] = set()
+    waiting = list(first)
+    while waiting:
+        module = waiting.pop()
+        if module in modules and module not in found:
+            found.add(module)
+            waiting.append(module.rpartition(".")[0])
+            waiting += [name for node in ast.parse(modules[module]).body for name in imports(node)]
+    return found
+
+
+def imports(node: ast.AST) -> Iterator[str]:
+    """What a statement imports, by all names that may be modules."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.module is not None:
+        yield node.module
+        yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def module_of(name: str) -> str:
+    """The module that a file is."""
+    return name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def _file(module: str) -> str:
+    path = module.replace(".", "/")
+    return f"{path}/__init__.py" if (Path(trainwatch_launcher.__file__).parents[1] / path).is_dir() else f"{path}.py"
 
 
 def sources() -> dict[str, bytes]:
