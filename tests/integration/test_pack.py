@@ -22,6 +22,7 @@ from trainwatch.cli import main as trainwatch
 from trainwatch.slimming import slim
 from trainwatch_launcher import bundle
 from trainwatch_launcher.rundir import paths
+from trainwatch_launcher.stacks import spy
 from trainwatch_launcher.version import __version__
 
 BARE = {"PATH": "/usr/bin:/bin"}
@@ -183,6 +184,19 @@ def test_what_is_left_out_is_imported_by_nothing_that_is_packed():
                     names = {alias.name for alias in node.names}
                     assert node.module != f"{parent}.{last}", name
                     assert node.module != parent or last not in names, name
+
+
+def test_py_spy_goes_with_it_when_it_is_wanted(tmp_path, monkeypatch, capsys):
+    assert trainwatch(["pack", "-o", str(tmp_path / "x.pyz"), "--with-py-spy"]) == 0
+    said = capsys.readouterr().out
+    assert f"py-spy for {os.uname().machine}" in said
+    packed = zipfile.ZipFile(tmp_path / "x.pyz").read(spy.MEMBER)
+    assert packed == Path(sys.executable).with_name("py-spy").read_bytes()
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert trainwatch(["pack", "-o", str(tmp_path / "y.pyz"), "--with-py-spy"]) == 1
+    assert "pip install 'trainwatch[py-spy]'" in capsys.readouterr().err
+    assert not (tmp_path / "y.pyz").exists()
 
 
 def test_it_stays_small(packed, monkeypatch):

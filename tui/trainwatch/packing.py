@@ -11,6 +11,8 @@ import importlib.util
 import io
 import os
 import secrets
+import shutil
+import sys
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -20,6 +22,8 @@ from pathlib import Path
 import trainwatch_launcher
 from trainwatch.slimming import slim
 from trainwatch_launcher import bundle
+from trainwatch_launcher.stacks.arming import HOOKS
+from trainwatch_launcher.stacks.spy import MACHINES, MEMBER, NAME, machine_of
 from trainwatch_launcher.version import __version__
 
 DEFAULT_NAME = "trainwatch-launch.pyz"
@@ -33,6 +37,8 @@ NOT_NEEDED = ("rundir/state.py",)
 BINDING = "nvidia-ml-py"
 """The distribution that asks NVIDIA's driver; its one module is packed too when it is installed here, as it is."""
 BINDING_FILE = "pynvml.py"
+HOOK = f"{PACKAGE}/stacks/{HOOKS}/sitecustomize.py"
+"""What --faulthandler has other Pythons import from the packed file, each at its start: as it is, and found alone."""
 EPOCH = (1980, 1, 1, 0, 0, 0)
 """The oldest time that a zip archive can give its members."""
 READABLE = 0o100644
@@ -70,14 +76,17 @@ class Packed:
     version: str
     nvidia_ml_py: str | None
     """The version of the driver's binding inside; None when it is not there."""
+    py_spy: str | None = None
+    """The machine that py-spy inside is for; None when it is not there."""
 
 
-def pack(path: Path) -> Packed:
+def pack(path: Path, with_py_spy: bool = False) -> Packed:
     """Write the packed file, executable for everybody, in one step: a launcher that starts meanwhile sees the old one.
 
     Raises PackError.
     """
-    data = pack_bytes()
+    spy = find_py_spy() if with_py_spy else None
+    data = pack_bytes(None if spy is None else spy.read_bytes())
     path = Path(os.path.realpath(path))  # a link stays, and what it leads to is replaced
     if path.is_dir():
         raise PackError(f"{path} is a directory; name a file in it: {path / DEFAULT_NAME}")
@@ -93,22 +102,40 @@ def pack(path: Path) -> Packed:
             temporary.unlink(missing_ok=True)
     except OSError as error:
         raise PackError(f"{path}: {error.strerror}") from None
-    return Packed(str(path), len(data), hashlib.sha256(data).hexdigest(), __version__, binding_version())
+    return Packed(str(path), len(data), hashlib.sha256(data).hexdigest(), __version__, binding_version(),
+                  None if spy is None else machine_of(str(spy)))  # fmt: skip
 
 
-def pack_bytes() -> bytes:
-    """The packed file's contents. The same sources give the same bytes, whoever packs them, wherever and whenever."""
+def find_py_spy() -> Path:
+    """py-spy beside our own Python, or in PATH. Raises PackError."""
+    beside = Path(sys.executable).with_name(NAME)
+    found = str(beside) if os.access(beside, os.X_OK) else shutil.which(NAME)
+    if found is None:
+        raise PackError("there is no py-spy here: pip install 'trainwatch[py-spy]', and pack again")
+    machine = machine_of(found)
+    if machine not in MACHINES.values():
+        raise PackError(f"{found} is no program for Linux; pack where it is one")
+    return Path(os.path.realpath(found))
+
+
+def pack_bytes(py_spy: bytes | None = None) -> bytes:
+    """The packed file's contents. The same sources give the same bytes, whoever packs them, wherever and whenever.
+
+    `py_spy` is that program, to be packed too.
+    """
     file = io.BytesIO()
     file.write((HEAD % __version__).encode("ascii"))
     with zipfile.ZipFile(file, "a") as archive:
         files = {name: data if name == BINDING_FILE else slim(data) for name, data in sources().items()}
         files[INIT] = files.pop(BUNDLE)
-        alone = {_file(module) for module in at_start(files)} | {ENTRY, INIT, BINDING_FILE}
+        alone = {_file(module) for module in at_start(files)} | {ENTRY, INIT, BINDING_FILE, HOOK}
         members = {name: data for name, data in files.items() if name in alone}
         members[bundle.NAME] = bundled({name: data for name, data in files.items() if name not in alone})
+        if py_spy is not None:
+            members[MEMBER] = py_spy
         for name, data in sorted(members.items()):
             # The entry is what cleans the path, and inflating it would import zlib before that is done.
-            stored = name in (ENTRY, bundle.NAME)
+            stored = name in (ENTRY, bundle.NAME, HOOK)
             _add(archive, name, data, zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED)
     return file.getvalue()
 
