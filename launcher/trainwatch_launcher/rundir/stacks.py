@@ -144,8 +144,12 @@ def word(text: str) -> str:
     return "_".join(clean(text).split()) or UNKNOWN
 
 
-def parse(data: bytes) -> Dump | None:
-    """A dump from its file; None when it is none, or of a newer format. What is not understood is left out."""
+def parse(data: bytes, shared: dict[str, Frame] | None = None) -> Dump | None:
+    """A dump from its file; None when it is none, or of a newer format. What is not understood is left out.
+
+    Frames that are in `shared`, by their lines, are used again, and new ones are put there.
+    """
+    frames: dict[str, Frame] = {} if shared is None else shared
     lines = data[:MOST_BYTES].decode("utf-8", "replace").split("\n")
     version = lines[0][len(TITLE):].strip()
     if not lines[0].startswith(TITLE) or not is_number(version) or int(version) > FORMAT:
@@ -156,7 +160,7 @@ def parse(data: bytes) -> Dump | None:
         name, _, value = line.strip().partition(" ")
         value = value.strip()
         if line.startswith("    "):
-            _take_frame(process, line[4:])
+            _take_frame(process, line[4:], frames)
         elif line.startswith("  "):
             _take_of_process(process, name, value)
         elif name == "process":
@@ -197,11 +201,16 @@ def _take_of_process(process: Process | None, name: str, value: str) -> None:
         setattr(process, name, value)
 
 
-def _take_frame(process: Process | None, text: str) -> None:
-    function, bracket, place = text.partition(" (")
-    file, colon, line = place.rstrip(")").rpartition(":")
-    if process is not None and process.threads and bracket and colon:
-        process.threads[-1].frames.append(Frame(known(function.strip()), file, number(line)))
+def _take_frame(process: Process | None, text: str, frames: dict[str, Frame]) -> None:
+    if process is None or not process.threads:
+        return
+    if text not in frames:
+        function, bracket, place = text.partition(" (")
+        file, colon, line = (place[:-1] if place.endswith(")") else place).rpartition(":")
+        if not (bracket and colon):
+            return
+        frames[text] = Frame(known(function.strip()), file, number(line))
+    process.threads[-1].frames.append(frames[text])
 
 
 def fields(text: str, count: int) -> list[str]:
