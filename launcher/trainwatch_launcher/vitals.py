@@ -10,6 +10,7 @@ from collections import deque
 
 from trainwatch_launcher.bill import Bill, in_words
 from trainwatch_launcher.recent import KEPT
+from trainwatch_launcher.rundir import paths
 from trainwatch_launcher.stall import Stall
 from trainwatch_launcher.textline import last_line
 
@@ -202,6 +203,8 @@ class Vitals:
         last = last_line(self._pump.tail)
         facts = {"since": round(since, 3), "seconds": round(tick - stall.moved, 1), "last": last}
         facts.update(after=round(stall.limit(busy_at), 1), step=status.step, phase=status.phase)
+        if self._options.stall_dump and self._worker.take_stacks("stall") == "done":
+            facts["stacks"] = paths.stacks_name(self._worker.stacks)
         self._recorder.event_at(now, "stall", **facts)
         words = "WARNING: no output and no progress for %d s; the last line was: %s"
         self._worker.warn(words, tick - stall.moved, last or "(none)")

@@ -30,6 +30,7 @@ commands, each with its own --help:
   trainwatch logs TARGET [--rank N] [-f]         logs for pipes: filtered, merged, followed
   trainwatch hold TARGET --rank N --release      end or extend (--extend 2h) the hold of a failed worker
   trainwatch shell TARGET --rank N               a shell in the rank's directory and environment
+  trainwatch stacks TARGET                       it hangs: where all ranks' processes are, folded
   trainwatch report TARGET                       a run as one page of HTML, for a ticket
   trainwatch serve TARGET                        the screen in a browser
   trainwatch inspect LOG...                      what any log says: newest step, loss, rates, phases
@@ -51,6 +52,7 @@ COMMANDS = {
     "logs": "trainwatch.commands.logs",
     "hold": "trainwatch.commands.hold",
     "shell": "trainwatch.commands.shell",
+    "stacks": "trainwatch.commands.stacks",
     "inspect": "trainwatch.commands.inspect",
     "report": "trainwatch.commands.report",
     "serve": "trainwatch.commands.serve",

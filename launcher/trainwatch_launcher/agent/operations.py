@@ -110,6 +110,19 @@ def read_metrics(server: Server, asked: Facts) -> Iterator[bytes]:
         yield data[offset:offset + PART]
 
 
+def read_stacks(server: Server, asked: Facts) -> Iterator[bytes]:
+    """The newest files of an attempt with stacks, compressed."""
+    from trainwatch_launcher.reader import stacks
+
+    directory = _directory(server, _key(asked))
+    try:
+        data = stacks.packed(stacks.newest(directory, int(asked["most"])))
+    except OSError as error:
+        raise OperationError("the stacks in %s cannot be read: %s" % (directory, error.strerror or error)) from None
+    for offset in range(0, len(data), PART):
+        yield data[offset:offset + PART]
+
+
 def request(server: Server, asked: Facts) -> Facts:
     """Ask an attempt's launcher for something."""
     from trainwatch_launcher.reader.requests import RequestError, write_request
@@ -154,7 +167,7 @@ def shell(server: Server, asked: Facts) -> Facts:
 
 OPERATIONS: dict[str, Callable[[Server, Facts], Any]] = {
     "find": find, "runs": runs, "log_size": log_size, "read_log": read_log, "read_metrics": read_metrics,
-    "request": request, "withdraw": withdraw, "shell": shell,
+    "read_stacks": read_stacks, "request": request, "withdraw": withdraw, "shell": shell,
 }  # fmt: skip
 
 

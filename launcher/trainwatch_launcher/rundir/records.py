@@ -58,6 +58,8 @@ class Status(Record):
     phase_since: float | None = None
     phase_count: int = 0
     stalled_since: float | None = None
+    stacks: int | None = None
+    """The newest of its files with stacks."""
 
     output_bytes: int = 0
     output_lines: int = 0
@@ -156,7 +158,7 @@ class Request(Record):
     format: int = FORMAT
     id: str
     command: str
-    """`release`, `extend`, `signal` or `stop`."""
+    """`release`, `extend`, `signal`, `stop` or `stacks`."""
     by: str = ""
     """Who asks: user@host."""
     time: float = 0.0

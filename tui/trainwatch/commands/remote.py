@@ -20,6 +20,7 @@ from trainwatch.targets import Named
 from trainwatch_launcher.reader.changes import AttemptKey, Unreadable
 from trainwatch_launcher.reader.runs import TargetError
 from trainwatch_launcher.rundir.gpus import Metrics
+from trainwatch_launcher.rundir.stacks import Dump
 
 T = TypeVar("T")
 
@@ -90,6 +91,10 @@ class RemoteRun:
     def read_metrics(self, key: AttemptKey, most: int) -> Sequence[Metrics]:
         """The newest lines of an attempt's history, `most` bytes of them at most, by time. Raises SourceError."""
         return self._do(lambda: self._source.read_metrics(key, most))
+
+    def read_stacks(self, key: AttemptKey, most: int) -> Sequence[Dump]:
+        """The newest stacks of an attempt, newest first. Raises SourceError."""
+        return self._do(lambda: self._source.read_stacks(key, most))
 
     def withdraw(self, key: AttemptKey, request: str) -> bool:
         """Take a request back that nobody has answered; False when it was taken already. Raises SourceError."""

@@ -12,7 +12,7 @@ from trainwatch.model.state import EMPTY, Run, apply
 from trainwatch.sources import shells
 from trainwatch.sources.base import Part, ShellPlan, SourceError
 from trainwatch.targets import Directory, Named, parse
-from trainwatch_launcher.reader import log, metrics
+from trainwatch_launcher.reader import log, metrics, stacks
 from trainwatch_launcher.reader.attempt import log_path
 from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.reader.directory import Reader
@@ -21,6 +21,7 @@ from trainwatch_launcher.reader.requests import RequestError, withdraw_request, 
 from trainwatch_launcher.reader.runs import SHARING, Target, TargetError, find_runs, locate
 from trainwatch_launcher.rundir import paths
 from trainwatch_launcher.rundir.gpus import Metrics
+from trainwatch_launcher.rundir.stacks import Dump
 
 if TYPE_CHECKING:
     from trainwatch.commands.remote import RemoteRun
@@ -168,6 +169,16 @@ class Followed:
             return metrics.records(metrics.tail(directory, most))
         except OSError as error:
             raise SourceError(f"cannot read the history in {directory}: {error.strerror or error}") from None
+
+    def read_stacks(self, key: AttemptKey, most: int) -> Sequence[Dump]:
+        """The newest stacks of an attempt, newest first. Raises SourceError."""
+        if self._remote is not None:
+            return self._remote.read_stacks(key, most)
+        directory = self.run.attempts[key].directory
+        try:
+            return stacks.dumps(stacks.newest(directory, most))
+        except OSError as error:
+            raise SourceError(f"cannot read the stacks in {directory}: {error.strerror or error}") from None
 
     def withdraw(self, key: AttemptKey, request: str) -> bool:
         """Take a request back that nobody has answered; False when it was taken already. Raises SourceError."""

@@ -18,10 +18,11 @@ from trainwatch.sources.base import LogFile, Part, ShellPlan, SourceError
 from trainwatch.sources.channel import Way, WayError
 from trainwatch_launcher.agent import clocks, wire
 from trainwatch_launcher.agent.resume import Have
-from trainwatch_launcher.reader import metrics
+from trainwatch_launcher.reader import metrics, stacks
 from trainwatch_launcher.reader.changes import AttemptKey, Change
 from trainwatch_launcher.reader.requests import whoami
 from trainwatch_launcher.rundir.gpus import Metrics
+from trainwatch_launcher.rundir.stacks import Dump, Frame
 
 T = TypeVar("T")
 Facts = dict[str, Any]
@@ -76,6 +77,7 @@ class AgentSource:
         self._bounds = clocks.Bounds()
         self._task: asyncio.Task[None] | None = None
         self._fatal: SourceError | None = None
+        self._frames: dict[str, Frame] = {}
         self._closed = False
         self._told = False
 
@@ -127,6 +129,15 @@ class AgentSource:
         facts: Facts = {"key": wire.encode_key(key), "most": min(most, metrics.MOST)}
         packed = await self._ask(lambda client: client.fetch("read_metrics", **facts), again=True)
         return await asyncio.to_thread(_history, packed)
+
+    async def read_stacks(self, key: AttemptKey, most: int) -> Sequence[Dump]:
+        """The newest stacks of an attempt, newest first. Raises SourceError."""
+        facts: Facts = {"key": wire.encode_key(key), "most": most}
+        packed = await self._ask(lambda client: client.fetch("read_stacks", **facts), again=True)
+        try:
+            return await asyncio.to_thread(lambda: stacks.dumps(stacks.unpacked(packed), self._frames))
+        except ValueError as error:
+            raise SourceError(f"the stacks came damaged: {error}") from None
 
     async def ask_logs(
         self, operation: str, keys: Sequence[AttemptKey], shifts: Sequence[float], **facts: Any

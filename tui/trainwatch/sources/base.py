@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from trainwatch.link import Link
 from trainwatch_launcher.reader.changes import AttemptKey, Change
 from trainwatch_launcher.rundir.gpus import Metrics
+from trainwatch_launcher.rundir.stacks import Dump
 
 
 class SourceError(Exception):
@@ -79,6 +80,13 @@ class Source(Protocol):
 
     async def read_metrics(self, key: AttemptKey, most: int) -> Sequence[Metrics]:
         """The newest lines of an attempt's history, `most` bytes of them at most, by time. Raises SourceError."""
+        ...
+
+    async def read_stacks(self, key: AttemptKey, most: int) -> Sequence[Dump]:
+        """The stacks that an attempt's launcher has taken, the newest `most` of them, newest first. Raises SourceError.
+
+        Their times are on the worker's clock.
+        """
         ...
 
     def ask_logs(

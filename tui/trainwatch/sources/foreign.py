@@ -18,6 +18,7 @@ from trainwatch_launcher.reader.engine import Engine, LogName
 from trainwatch_launcher.reader.pages import Entry, Page
 from trainwatch_launcher.reader.runs import TargetError
 from trainwatch_launcher.rundir.gpus import Metrics
+from trainwatch_launcher.rundir.stacks import Dump
 
 LOOK_EVERY = 0.5
 """Seconds between two looks at all files."""
@@ -178,6 +179,10 @@ class ForeignSource:
 
     async def read_metrics(self, _key: AttemptKey, _most: int) -> Sequence[Metrics]:
         """None: only launchers write them."""
+        return ()
+
+    async def read_stacks(self, _key: AttemptKey, _most: int) -> Sequence[Dump]:
+        """None: only launchers take them."""
         return ()
 
     async def request(

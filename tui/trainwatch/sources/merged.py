@@ -23,6 +23,7 @@ from trainwatch_launcher.reader.changes import (
     Unreadable,
 )
 from trainwatch_launcher.rundir.gpus import Metrics
+from trainwatch_launcher.rundir.stacks import Dump
 
 SETTLE = 2.0
 """Seconds that the first hosts wait for the others, so that a rank's attempts are numbered in their order."""
@@ -119,6 +120,11 @@ class MergedSource:
         """The newest lines of an attempt's history, `most` bytes of them at most, by time. Raises SourceError."""
         source, own = self._owner(key)
         return await source.read_metrics(own, most)
+
+    async def read_stacks(self, key: AttemptKey, most: int) -> Sequence[Dump]:
+        """The newest stacks of an attempt, newest first. Raises SourceError."""
+        source, own = self._owner(key)
+        return await source.read_stacks(own, most)
 
     async def ask_logs(
         self, operation: str, keys: Sequence[AttemptKey], shifts: Sequence[float], **facts: Any
