@@ -6,8 +6,8 @@ import atexit
 import getpass
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from trainwatch.link import LOST, Link
 from trainwatch.model.skew import OurClock
@@ -20,6 +20,9 @@ from trainwatch.targets import Named
 from trainwatch_launcher.reader.changes import AttemptKey, Unreadable
 from trainwatch_launcher.reader.runs import TargetError
 from trainwatch_launcher.rundir.gpus import Metrics
+
+if TYPE_CHECKING:
+    from trainwatch_launcher.reader.spans import Span
 
 T = TypeVar("T")
 
@@ -90,6 +93,12 @@ class RemoteRun:
     def read_metrics(self, key: AttemptKey, most: int) -> Sequence[Metrics]:
         """The newest lines of an attempt's history, `most` bytes of them at most, by time. Raises SourceError."""
         return self._do(lambda: self._source.read_metrics(key, most))
+
+    def read_idle(
+        self, keys: Sequence[AttemptKey], since: Sequence[float], lines: int
+    ) -> Mapping[AttemptKey, Sequence[Span]]:
+        """When the GPUs of some attempts were idle or at work; see `Source`. Raises SourceError."""
+        return self._do(lambda: self._source.read_idle(keys, since, lines))
 
     def withdraw(self, key: AttemptKey, request: str) -> bool:
         """Take a request back that nobody has answered; False when it was taken already. Raises SourceError."""

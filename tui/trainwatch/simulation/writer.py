@@ -14,12 +14,10 @@ from trainwatch.simulation.plan import Moment, Plan, moment
 from trainwatch_launcher.diagnosis.diagnose import diagnose
 from trainwatch_launcher.diagnosis.facts import Facts
 from trainwatch_launcher.rundir import files, paths
-from trainwatch_launcher.rundir.gpus import metrics
+from trainwatch_launcher.rundir.gpus import IDLE, metrics
 from trainwatch_launcher.rundir.records import INDEX_RECORD, RunInfo, Status, event
 
 METRICS_EVERY = 10.0
-IDLE = 5
-"""Per cent of utilisation below which a GPU idles."""
 STEP = 1.0
 """Seconds between two looks at a rank."""
 
