@@ -69,7 +69,8 @@ def run(*start, here: Path, env=None, **how) -> subprocess.CompletedProcess[str]
 
 def test_it_holds_the_launcher_s_sources_and_little_else(packed):
     names = zipfile.ZipFile(packed).namelist()
-    assert {"__main__.py", "trainwatch_launcher/cli.py", "trainwatch_launcher/reader/directory.py"} <= set(names)
+    assert {"__main__.py", "trainwatch_launcher/cli.py", "trainwatch_launcher/rundir/paths.py"} <= set(names)
+    assert not any(name.startswith(packing.OF_VIEWERS) for name in names)
     assert names == sorted(names)
     assert all(name.endswith(".py") for name in names)
     assert all(name.startswith("trainwatch_launcher/") for name in names if name not in ("__main__.py", "pynvml.py"))
@@ -126,6 +127,9 @@ def shape(source):
 
 def test_what_is_left_out_is_imported_by_nothing_that_is_packed():
     for name, source in packing.sources().items():
+        if not name.startswith(packing.OF_VIEWERS):
+            assert "trainwatch_launcher.reader" not in source.decode(), name
+            assert "trainwatch_launcher.agent" not in source.decode(), name
         for left_out in packing.NOT_NEEDED:
             module = left_out[:-len(".py")].replace("/", ".")
             parent, _, last = f"trainwatch_launcher.{module}".rpartition(".")
