@@ -171,6 +171,10 @@ class Vitals:
         before, self._progress, self._fresh = self._progress, fields, True
         stepped = fields["step"] is None or fields["step"] != before.get("step")
         changes = dict(fields)
+        if fields["loss_text"] and status.loss_bad_since is None:
+            changes["loss_bad_since"] = fields["step"]
+        elif fields["loss"] is not None and status.loss_bad_since is not None:
+            changes["loss_bad_since"] = None
         if stepped:
             self._stepped = True
             changes["progress_since"] = now
@@ -222,4 +226,6 @@ def kept(before: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
     missing = {name for name, value in fields.items() if value is None} - {"eta_s"}
     if fields["loss_text"]:
         missing.discard("loss")
+    elif "loss" in missing:
+        missing.add("loss_text")
     return {**fields, **{name: before[name] for name in missing}}

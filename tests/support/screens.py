@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from trainwatch.sources.asking import answers
 from trainwatch.sources.base import LogFile, Part, ShellPlan, SourceError
 from trainwatch.widgets.log_pane import LogPane
 from trainwatch.widgets.log_view import LogView
-from trainwatch_launcher.reader import metrics
+from trainwatch_launcher.reader import idle, metrics
 from trainwatch_launcher.reader.attempt import log_path
 from trainwatch_launcher.reader.changes import AttemptFound, AttemptKey, Change, EventsAppended
 from trainwatch_launcher.reader.directory import Reader
@@ -101,6 +101,13 @@ class StillSource:
             return metrics.records(metrics.tail(directory or "/nonexistent", most))
         except OSError as error:
             raise SourceError(f"the history cannot be read: {error.strerror}") from None
+
+    async def read_idle(
+        self, keys: Sequence[AttemptKey], since: Sequence[float], lines: int
+    ) -> Mapping[AttemptKey, Sequence[tuple[float, float, float]]]:
+        places = [self._reader.attempt_directory(key) or "/nonexistent" for key in keys]
+        return {key: idle.idle_spans(place, begin, lines)
+                for key, place, begin in zip(keys, places, since, strict=True)}
 
     async def ask_logs(
         self, operation: str, keys: Sequence[AttemptKey], shifts: Sequence[float], **facts: Any

@@ -78,7 +78,7 @@ ACTIONS = (
     Action("merged", "M", "merged", "The logs of all ranks, or of the marked ones, as one in the order of time",
            (OVERVIEW, RANK, LOG)),
     Action("chart", "c", "chart", "Loss, rate, step time and GPUs over time: the marked ranks, else the selected one",
-           (OVERVIEW, RANK), footer=9),
+           (*ALL_RANKS, RANK), footer=9),
     Action("mark", "m", "mark", "Mark a rank, or unmark it: c charts the marked ones, M reads their logs as one",
            (OVERVIEW,)),
     Action("shell", "s", "shell", "A shell in the rank's working directory and environment",

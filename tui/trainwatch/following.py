@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from trainwatch.link import Link
 from trainwatch.logs import Logs
@@ -21,7 +22,11 @@ from trainwatch.sources.foreign import ForeignSource
 from trainwatch.widgets.log_loader import ReadError
 from trainwatch_launcher.reader.attempt import log_path
 from trainwatch_launcher.reader.changes import AttemptKey
+from trainwatch_launcher.reader.idle import LINES
 from trainwatch_launcher.rundir.gpus import Metrics
+
+if TYPE_CHECKING:
+    from trainwatch_launcher.reader.spans import Span
 
 AT_ONCE = 32
 """Requests that are written at the same time."""
@@ -142,6 +147,13 @@ class Following:
         """The newest lines of an attempt's history, `most` bytes of them at most. Raises ReadError."""
         try:
             return await self._source.read_metrics(key, most)
+        except SourceError as error:
+            raise ReadError(str(error)) from None
+
+    async def idle(self, keys: Sequence[AttemptKey], since: Sequence[float]) -> Mapping[AttemptKey, Sequence[Span]]:
+        """When the GPUs of some attempts were idle or at work. Raises ReadError."""
+        try:
+            return await self._source.read_idle(keys, since, LINES)
         except SourceError as error:
             raise ReadError(str(error)) from None
 

@@ -189,7 +189,7 @@ def _file(module: str) -> str:
 
 
 def sources() -> dict[str, bytes]:
-    """What is packed, by name in the archive: the launcher, its entry at the top, the driver's binding."""
+    """What workers need, by name in the archive: launcher, reader, agent; the entry at the top; the binding."""
     package = Path(trainwatch_launcher.__file__).parent
     found = {path.relative_to(package.parent).as_posix(): path.read_bytes() for path in package.rglob("*.py")}
     found[ENTRY] = found.pop(f"{package.name}/{ENTRY}")

@@ -75,6 +75,8 @@ class Status(Record):
     loss: float | None = None
     loss_text: str = ""
     """`nan`, `inf` or `-inf` when the loss is none that JSON can hold; empty otherwise."""
+    loss_bad_since: int | None = None
+    """The step at which the loss was first seen to be no finite number; None while it is one."""
     lr: float | None = None
     grad_norm: float | None = None
     ms_per_iter: float | None = None

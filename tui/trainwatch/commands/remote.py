@@ -6,8 +6,8 @@ import atexit
 import getpass
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from trainwatch.link import LOST, Link
 from trainwatch.model.skew import OurClock
@@ -21,6 +21,9 @@ from trainwatch_launcher.reader.changes import AttemptKey, Unreadable
 from trainwatch_launcher.reader.runs import TargetError
 from trainwatch_launcher.rundir.gpus import Metrics
 from trainwatch_launcher.rundir.stacks import Dump
+
+if TYPE_CHECKING:
+    from trainwatch_launcher.reader.spans import Span
 
 T = TypeVar("T")
 
@@ -95,6 +98,12 @@ class RemoteRun:
     def read_stacks(self, key: AttemptKey, most: int) -> Sequence[Dump]:
         """The newest stacks of an attempt, newest first. Raises SourceError."""
         return self._do(lambda: self._source.read_stacks(key, most))
+
+    def read_idle(
+        self, keys: Sequence[AttemptKey], since: Sequence[float], lines: int
+    ) -> Mapping[AttemptKey, Sequence[Span]]:
+        """When the GPUs of some attempts were idle or at work; see `Source`. Raises SourceError."""
+        return self._do(lambda: self._source.read_idle(keys, since, lines))
 
     def withdraw(self, key: AttemptKey, request: str) -> bool:
         """Take a request back that nobody has answered; False when it was taken already. Raises SourceError."""

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from trainwatch.model.state import EMPTY, Run, apply
 from trainwatch.sources import shells
 from trainwatch.sources.base import Part, ShellPlan, SourceError
 from trainwatch.targets import Directory, Named, parse
-from trainwatch_launcher.reader import log, metrics, stacks
+from trainwatch_launcher.reader import idle, log, metrics, stacks
 from trainwatch_launcher.reader.attempt import log_path
 from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.reader.directory import Reader
@@ -25,6 +25,7 @@ from trainwatch_launcher.rundir.stacks import Dump
 
 if TYPE_CHECKING:
     from trainwatch.commands.remote import RemoteRun
+    from trainwatch_launcher.reader.spans import Span
 
 __all__ = ["Followed", "TargetError", "default_root", "find", "is_remote", "named", "run_directory"]
 
@@ -179,6 +180,12 @@ class Followed:
             return stacks.dumps(stacks.newest(directory, most))
         except OSError as error:
             raise SourceError(f"cannot read the stacks in {directory}: {error.strerror or error}") from None
+
+    def read_idle(self, keys: Sequence[AttemptKey], lines: int) -> Mapping[AttemptKey, Sequence[Span]]:
+        """When the GPUs of some attempts were idle or at work; see `Source`. Raises SourceError."""
+        if self._remote is not None:
+            return self._remote.read_idle(keys, [0.0] * len(keys), lines)
+        return {key: idle.idle_spans(self.run.attempts[key].directory, lines=lines) for key in keys}
 
     def withdraw(self, key: AttemptKey, request: str) -> bool:
         """Take a request back that nobody has answered; False when it was taken already. Raises SourceError."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from trainwatch.model import clock
 from trainwatch.model.phases import MARKER, OMITTED, Phase
@@ -45,6 +46,8 @@ class Lane:
     label: str
     host: str
     spans: tuple[Span, ...]
+    attempts: tuple[AttemptKey, ...] = ()
+    """Its attempts, the newest last."""
 
     def at(self, moment: float) -> Span | None:
         """What it did at a moment; where two spans meet, the later one."""
@@ -82,7 +85,7 @@ class Timeline:
         """The colour of a phase: the commonest have their own."""
         return self._hues.get(name, HUES - 1)
 
-    @property
+    @cached_property
     def _hues(self) -> dict[str, int]:
         own = sorted(self.spreads, key=lambda spread: -spread.ranks)[: HUES - 1]
         names = [spread.name for spread in self.spreads if spread in own]
@@ -100,13 +103,14 @@ def timeline(run: Run, now: float) -> Timeline:
 def _lanes(run: Run, now: float) -> Iterable[Lane]:
     """Ranks in their order; local ranks have lanes of their own."""
     spans: dict[tuple[int, int], list[Span]] = {}
-    newest: dict[tuple[int, int], AttemptKey] = {}
+    attempts: dict[tuple[int, int], list[AttemptKey]] = {}
     for key in run.order:
         who = (key.rank, key.local_rank)
         spans.setdefault(who, []).extend(_spans(run.attempts[key], now))
-        newest[who] = key
-    for who, key in newest.items():
-        yield Lane(key, run.label(key), run.attempts[key].host, tuple(sorted(spans[who], key=lambda span: span.start)))
+        attempts.setdefault(who, []).append(key)
+    for who, keys in attempts.items():
+        key, found = keys[-1], tuple(sorted(spans[who], key=lambda span: span.start))
+        yield Lane(key, run.label(key), run.attempts[key].host, found, tuple(keys))
 
 
 def _spans(attempt: Attempt, now: float) -> Iterable[Span]:
@@ -118,15 +122,16 @@ def _spans(attempt: Attempt, now: float) -> Iterable[Span]:
     number = attempt.key.local_attempt if attempt.nested else attempt.key.attempt
     for phase in attempt.phases:
         end = phase.ended if phase.ended is not None else over
-        lasts = end is None
         until = _seen(attempt, now) if end is None else clock.server_time(status, end)
+        lasts = end is None and until == now
         yield Span(phase.name, clock.server_time(status, phase.started), until, _kind(phase), lasts, number)
     if status is not None and status.exited is not None and status.hold_until is not None:
         begin = clock.server_time(status, status.exited)
         if status.ended is not None:
             yield Span(HELD, begin, clock.server_time(status, status.ended), HOLD, False, number)
         else:
-            yield Span(HELD, begin, min(now, clock.server_time(status, status.hold_until)), HOLD, True, number)
+            until = min(_seen(attempt, now), clock.server_time(status, status.hold_until))
+            yield Span(HELD, begin, until, HOLD, until == now, number)
 
 
 def _kind(phase: Phase) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from trainwatch.link import Link
 from trainwatch.model.state import Run
 from trainwatch.widgets.log_loader import LogReader
 from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.rundir.gpus import Metrics
+
+if TYPE_CHECKING:
+    from trainwatch_launcher.reader.spans import Span
 
 
 class Feed(Protocol):
@@ -55,4 +58,11 @@ class Feed(Protocol):
 
     async def history(self, key: AttemptKey, most: int) -> Sequence[Metrics]:
         """The newest lines of an attempt's history, `most` bytes of them at most, by time. Raises ReadError."""
+        ...
+
+    async def idle(self, keys: Sequence[AttemptKey], since: Sequence[float]) -> Mapping[AttemptKey, Sequence[Span]]:
+        """When the GPUs of some attempts were idle or at work: spans on their workers' clocks, by time.
+
+        Of each what ended by its `since` (Unix seconds) is left out. Raises ReadError.
+        """
         ...

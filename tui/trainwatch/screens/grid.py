@@ -42,6 +42,7 @@ class GridScreen(RunScreen):
     def compose(self) -> ComposeResult:
         """From top to bottom."""
         yield Bar(id="header")
+        yield Bar(id="banner")
         yield RankGrid(id="grid")
         yield Bar(id="legend")
         yield Bar(id="selected", classes="pane-title")
@@ -64,18 +65,10 @@ class GridScreen(RunScreen):
         labels = {key: run.label(key) for key in keys}
         self.grid.show([(name, tuple(found)) for name, found in groups.items()], view.shades, labels)
         self.grid.name_cells(lambda key: f"rank {run.label(key)} {clean(run.attempts[key].host)}".strip())
-        self._show_header(now)
+        failed = self.show_header(now).first is not None
+        self.query_one(KeyBar).need(*(["why"] if failed else []))
         self.query_one("#legend", Bar).show(legend_parts(self._lens, view, self.size.width))
         self._show_selected()
-
-    def _show_header(self, now: float) -> None:
-        run = self.feed.run
-        state = self.summary_at(now)
-        self.set_class(state.first is not None, "alarm")
-        note = header.trouble_note(run.trouble) or (self.feed.problem and "source lost")
-        problems = len(run.problems) - bool(run.trouble)
-        parts = header.header_parts(state, self.feed.name, now, self.size.width, problems, note, self.feed.links)
-        self.query_one("#header", Bar).show(parts)
 
     @on(RankGrid.Selected)
     def _show_selected(self) -> None:
@@ -102,19 +95,8 @@ class GridScreen(RunScreen):
         self.app.push_screen(TimelineScreen(self.feed, self.key))
 
     @on(RankGrid.Opened)
-    def action_open(self) -> None:
-        """The selected rank's details."""
-        if self.key is not None:
-            from trainwatch.screens.rank import RankScreen
-
-            self.app.push_screen(RankScreen(self.feed, self.key))
-
-    def action_log(self) -> None:
-        """The selected rank's log."""
-        if self.key is not None:
-            from trainwatch.screens.log import LogScreen
-
-            self.app.push_screen(LogScreen(self.feed, self.key))
+    def _opened(self) -> None:
+        self.action_open()
 
 
 def legend_parts(lens: lenses.Lens, view: lenses.View, width: int) -> list[Part]:

@@ -5,9 +5,9 @@ import asyncio
 import math
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from trainwatch.link import Link
 from trainwatch.sources import shells
@@ -15,7 +15,7 @@ from trainwatch.sources.asking import answers
 from trainwatch.sources.base import LogFile, Part, ShellPlan, SourceError
 from trainwatch.sources.watching import Doubt, Watcher
 from trainwatch_launcher.agent.mounts import file_system, is_remote
-from trainwatch_launcher.reader import log, metrics, stacks
+from trainwatch_launcher.reader import idle, log, metrics, stacks
 from trainwatch_launcher.reader.attempt import log_number, log_path
 from trainwatch_launcher.reader.changes import AttemptKey, Change, StatusChanged, Unreadable
 from trainwatch_launcher.reader.directory import Reader, concerns
@@ -23,6 +23,9 @@ from trainwatch_launcher.reader.engine import Engine, LogName
 from trainwatch_launcher.reader.requests import RequestError, withdraw_request, write_request
 from trainwatch_launcher.rundir.gpus import Metrics
 from trainwatch_launcher.rundir.stacks import Dump, Frame
+
+if TYPE_CHECKING:
+    from trainwatch_launcher.reader.spans import Span
 
 T = TypeVar("T")
 
@@ -175,6 +178,17 @@ class LocalSource:
             return await asyncio.to_thread(lambda: stacks.dumps(stacks.newest(directory, most), self._frames))
         except OSError as error:
             raise SourceError(f"the stacks in {directory} cannot be read: {error.strerror or error}") from None
+
+    async def read_idle(
+        self, keys: Sequence[AttemptKey], since: Sequence[float], lines: int
+    ) -> Mapping[AttemptKey, Sequence[Span]]:
+        """When the GPUs of some attempts were idle or at work; see `Source`. Raises SourceError."""
+        wanted = [(key, self._directory_of(key), begin) for key, begin in zip(keys, since, strict=True)]
+
+        def read() -> Mapping[AttemptKey, Sequence[Span]]:
+            return {key: idle.idle_spans(directory, begin, lines) for key, directory, begin in wanted}
+
+        return await asyncio.to_thread(read)
 
     async def ask_logs(
         self, operation: str, keys: Sequence[AttemptKey], shifts: Sequence[float], **facts: Any
