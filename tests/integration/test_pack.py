@@ -69,7 +69,7 @@ def run(*start, here: Path, env=None, **how) -> subprocess.CompletedProcess[str]
 
 def test_it_holds_the_launcher_s_sources_and_little_else(packed):
     names = zipfile.ZipFile(packed).namelist()
-    assert {"__main__.py", "trainwatch_launcher/cli.py", "trainwatch_launcher/reader/directory.py"} <= set(names)
+    assert {"__main__.py", "trainwatch_launcher/cli.py", "trainwatch_launcher/rundir/records.py"} <= set(names)
     assert names == sorted(names)
     assert all(name.endswith(".py") for name in names)
     assert all(name.startswith("trainwatch_launcher/") for name in names if name not in ("__main__.py", "pynvml.py"))
@@ -136,9 +136,16 @@ def test_what_is_left_out_is_imported_by_nothing_that_is_packed():
                     assert node.module != parent or last not in names, name
 
 
+def test_no_launcher_imports_what_only_agents_need():
+    for name, source in packing.sources().items():
+        if not name.startswith(packing.FOR_AGENTS):
+            for room in packing.FOR_AGENTS:
+                assert room.rstrip("/").replace("/", ".").encode() not in source, name
+
+
 def test_it_stays_small(packed, monkeypatch):
     monkeypatch.setattr(packing, "binding_version", lambda: None)
-    assert len(packing.pack_bytes()) < 200_000
+    assert len(packing.pack_bytes()) < 160_000
 
 
 def test_its_entry_can_be_read_before_anything_is_imported(packed):

@@ -22,6 +22,8 @@ DEFAULT_NAME = "trainwatch-launch.pyz"
 ENTRY = "__main__.py"
 NOT_NEEDED = ("rundir/state.py",)
 """Modules that only viewers import."""
+FOR_AGENTS = ("trainwatch_launcher/agent/", "trainwatch_launcher/reader/")
+"""What no launcher imports: a viewer sends it to where it needs it."""
 BINDING = "nvidia-ml-py"
 """The distribution that asks NVIDIA's driver; its one module is packed too when it is installed here, as it is."""
 BINDING_FILE = "pynvml.py"
@@ -94,6 +96,8 @@ def pack_bytes() -> bytes:
     file.write((HEAD % __version__).encode("ascii"))
     with zipfile.ZipFile(file, "a") as archive:
         for name, data in sorted(sources().items()):
+            if name.startswith(FOR_AGENTS):
+                continue
             data = data if name == BINDING_FILE else slim(data)
             # The entry is what cleans the path, and inflating it would import zlib before that is done.
             _add(archive, name, data, zipfile.ZIP_STORED if name == ENTRY else zipfile.ZIP_DEFLATED)
@@ -101,7 +105,7 @@ def pack_bytes() -> bytes:
 
 
 def sources() -> dict[str, bytes]:
-    """What is packed, by name in the archive: the launcher, its entry at the top, the driver's binding."""
+    """What is packed or sent, by name in the archive: the launcher, its entry at the top, the driver's binding."""
     package = Path(trainwatch_launcher.__file__).parent
     found = {path.relative_to(package.parent).as_posix(): path.read_bytes() for path in package.rglob("*.py")}
     found[ENTRY] = found.pop(f"{package.name}/{ENTRY}")
