@@ -43,13 +43,20 @@ def number(path: str) -> int:
         return 0
 
 
+def opened(path: str) -> int | None:
+    """A descriptor for reading a log; None when there is none. Raises OSError."""
+    try:
+        return os.open(path, READ_FLAGS)
+    except FileNotFoundError:
+        return None
+
+
 def read(path: str, offset: int, length: int) -> bytes:
     """Up to `length` bytes from `offset` on; fewer at the end, none when there is no log. Raises OSError."""
     if length <= 0 or offset < 0:
         return b""
-    try:
-        fd = os.open(path, READ_FLAGS)
-    except FileNotFoundError:
+    fd = opened(path)
+    if fd is None:
         return b""
     try:
         data = os.pread(fd, length, offset)
