@@ -180,6 +180,8 @@ ACTIONS = (
     Action("mute", "m", "mute", "Choose which ranks are shown", (MERGED,), footer=5),
     Action("fold", "D", "fold", "Show a line that other ranks say too once, with their number", (MERGED,), footer=6),
     Action("wrap", "w", "wrap", "Wrap long lines, or scroll sideways", (LOG, MERGED), footer=6),
+    Action("in_full", "enter", "in full", "The line in its rank's whole log: nothing hidden, however long it is",
+           (LOG, MERGED), "⏎"),
     Action("scroll_right", "l", "right", "Scroll sideways, when lines are not wrapped", (LOG, MERGED), "l →",
            palette=False),
     Action("line_down", "j,down", "down", "One row down", (VIEW,), "j ↓", palette=False),

@@ -145,6 +145,7 @@ def _watch(argv: list[str]) -> int:
     from trainwatch.commands.arguments import alarm_for, price_of_gpus
     from trainwatch.commands.targets import TargetError, find, is_remote, named
     from trainwatch.config import load
+    from trainwatch.loglist import is_log
     from trainwatch.taste import of_user
 
     options = parser().parse_args(argv)
@@ -165,7 +166,7 @@ def _watch(argv: list[str]) -> int:
             written = getattr(meant.target, "path", written)
         target = find(written)
     except TargetError as error:
-        if written is not None and _is_log(written):
+        if written is not None and is_log(written):
             return _watch_logs([written], paid, taste)
         if options.target is not None and options.target.isidentifier() and not Path(options.target).exists():
             raise TargetError(f"{error} (commands are {', '.join(COMMANDS)})") from None
@@ -174,16 +175,6 @@ def _watch(argv: list[str]) -> int:
 
     code: int = run(Path(target.path), keep_hold, paid, alarm, taste)
     return code
-
-
-def _is_log(path: str) -> bool:
-    """Whether a path that is no run is a log, or a directory with logs in it."""
-    from trainwatch.loglist import logs_in
-
-    try:
-        return Path(path).is_file() or (Path(path).is_dir() and bool(logs_in(path)))
-    except OSError:
-        return False
 
 
 def _watch_logs(paths: list[str], gpu_price: float | None, taste: Taste) -> int:

@@ -79,21 +79,25 @@ def is_remote(target: Named) -> bool:
 
 
 class Followed:
-    """A run that is read again when asked, without a screen. `target` is a directory, or what `named` understands.
+    """A run that is read again when asked, without a screen. `target` is a directory, or what `named` understands;
+    `logs` are files and directories that no launcher wrote, which are the run then.
 
-    Raises TargetError for a run elsewhere that cannot be read.
+    Raises TargetError for a run elsewhere, or logs, that cannot be read.
     """
 
-    def __init__(self, target: str, hosts_file: str | None = None) -> None:
+    def __init__(self, target: str, hosts_file: str | None = None, logs: Sequence[str] = ()) -> None:
         self._remote: RemoteRun | None = None
         self._reader: Reader | None = None
         self._engine = Engine()
         self.run: Run = EMPTY
-        where = named(target, hosts_file)
-        if is_remote(where):
-            from trainwatch.commands.remote import RemoteRun
+        if logs:
+            from trainwatch.commands.remote import run_of_logs
 
-            self._remote = RemoteRun(where)
+            self._remote = run_of_logs(logs)
+        elif is_remote(where := named(target, hosts_file)):
+            from trainwatch.commands.remote import run_elsewhere
+
+            self._remote = run_elsewhere(where)
         else:
             assert isinstance(where.target, Directory)
             self._reader = Reader(where.target.path)
@@ -160,6 +164,10 @@ class Followed:
             yield from self._engine.ask(operation, names, facts, lambda: False)
         except EngineError as error:
             raise SourceError(str(error)) from None
+
+    def is_part(self, key: AttemptKey) -> bool:
+        """Whether a log is some lines of its file only, so that its bytes are not all its own."""
+        return self._remote is not None and self._remote.is_part(key)
 
     def read_metrics(self, key: AttemptKey, most: int) -> Sequence[Metrics]:
         """The newest lines of an attempt's history, `most` bytes of them at most, by time. Raises SourceError."""

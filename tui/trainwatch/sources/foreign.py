@@ -157,7 +157,7 @@ class ForeignSource:
         last: dict[int, int] = {}
         async for part, body in answers(self._engine, operation, names, asked):
             told = {
-                name: [value[at] for at in spread] if name in ("cuts", "ends", "whole") else value
+                name: [value[at] for at in spread] if name in ("cuts", "ends", "files", "whole") else value
                 for name, value in part.items()
             }
             if operation == "page" and len(firsts) < len(keys):
