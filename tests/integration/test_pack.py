@@ -201,7 +201,7 @@ def test_py_spy_goes_with_it_when_it_is_wanted(tmp_path, monkeypatch, capsys):
 
 def test_it_stays_small(packed, monkeypatch):
     monkeypatch.setattr(packing, "binding_version", lambda: None)
-    assert len(packing.pack_bytes()) < 160_000
+    assert len(packing.pack_bytes()) < 200_000
 
 
 def test_its_entry_can_be_read_before_anything_is_imported(packed):
