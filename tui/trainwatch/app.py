@@ -230,6 +230,12 @@ class TrainwatchApp(App[int]):
             self.run_worker(self.following.ask_many(wish.keys, wish.command), group="ask")
             self.notify(f"Asked {len(wish.keys)} ranks to {wish.command} their holds…", timeout=3, markup=False)
 
+    def on_take_stacks(self, wish: wishes.TakeStacks) -> None:
+        """Ask for stacks, beside all else; the screen that wishes for them shows what comes of it."""
+        following = self.following
+        if following is not None:
+            self.run_worker(following.take_stacks(wish.keys, lambda: self._changed(following)), group="ask")
+
     async def on_open_run(self, wish: wishes.OpenRun) -> None:
         """Watch another run; Esc comes back. A key that came twice opens it once."""
         if self._open_source is None or isinstance(self.screen, RunScreen):

@@ -204,10 +204,31 @@ def running(run: Run, now: float) -> list[AttemptKey]:
     return [row.key for row in rows if row.state in (RUNNING, STALLED)]
 
 
+def runs(run: Run, key: AttemptKey, now: float) -> bool:
+    """Whether an attempt's command runs, a local rank's too."""
+    return key in run.attempts and row_of(run, key, now).state in (RUNNING, STALLED)
+
+
 def has_stacks(run: Run, key: AttemptKey) -> bool:
     """Whether stacks of an attempt were taken, as far as is known."""
     attempt = run.attempts[key]
     return bool(attempt.status is not None and attempt.status.stacks) or attempt.last("stacks") is not None
+
+
+ASKED, TAKING, DONE, FAILED = "asked", "taking", "done", "failed"
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What became of a request for stacks; `said` is why it failed."""
+
+    state: str
+    said: str = ""
+
+    @property
+    def pending(self) -> bool:
+        """Whether it is still awaited."""
+        return self.state in (ASKED, TAKING)
 
 
 @dataclass(frozen=True)

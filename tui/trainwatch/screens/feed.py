@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from trainwatch.link import Link
+from trainwatch.model.stacks import Taken
 from trainwatch.model.state import Run
 from trainwatch.widgets.log_loader import LogReader
 from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.rundir.gpus import Metrics
+from trainwatch_launcher.rundir.stacks import Dump
 
 if TYPE_CHECKING:
     from trainwatch_launcher.reader.spans import Span
@@ -46,6 +48,17 @@ class Feed(Protocol):
 
     def now(self) -> float:
         """The reader's clock, in Unix seconds."""
+        ...
+
+    def taking(self, key: AttemptKey) -> Taken | None:
+        """What became of the newest request for an attempt's stacks; None when there was none."""
+        ...
+
+    async def stacks(self, key: AttemptKey, most: int) -> Sequence[Dump]:
+        """The stacks that an attempt's launcher has taken, the newest `most`, newest first, on our clock.
+
+        Raises ReadError.
+        """
         ...
 
     def logs(self, keys: Sequence[AttemptKey]) -> LogReader:

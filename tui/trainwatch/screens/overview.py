@@ -206,6 +206,10 @@ class Overview(LogKeeper):
         """Mark the selected rank or unmark it, and go on to the next."""
         self.table.toggle_mark()
 
+    def keys_for_stacks(self) -> tuple[AttemptKey, ...]:
+        """The marked ones', else the selected one's."""
+        return tuple(sorted(self.table.marked)) or super().keys_for_stacks()
+
     def action_chart(self) -> None:
         """The marked ranks over time, else the selected one."""
         keys = self.table.marked or ([self.key] if self.key is not None else [])
@@ -321,6 +325,8 @@ class Overview(LogKeeper):
     def _show_keys(self) -> None:
         bar, pane = self.query_one(KeyBar), self.query_one(LogPane)
         why = ["why"] if self._first is not None or self._board.found else []
+        if any(found.kind in (findings.STALLED, findings.BEHIND) for found in self._board.found):
+            why.append("stacks_all")
         if pane.has_focus_within:
             found = list(pane.found_actions)
             bar.show(actions.VIEW, actions.OVERVIEW, actions.APP, needed=(*found, *why))

@@ -8,6 +8,7 @@ from textual.widgets import Static
 
 from trainwatch.model import holding
 from trainwatch.model.rows import Row, row_of, standing
+from trainwatch.model.stacks import has_stacks, running, runs
 from trainwatch.model.state import Attempt
 from trainwatch.model.summary import Summary, summary
 from trainwatch.screens import wishes
@@ -157,6 +158,37 @@ class RunScreen(Once, Screen[None]):
         self.app.push_screen(FailureScreen(self.feed))
 
     # What one can ask of an attempt
+
+    def keys_for_stacks(self) -> tuple[AttemptKey, ...]:
+        """Whose stacks are meant: the selected attempt's."""
+        return () if self.key is None else (self.key,)
+
+    def action_stacks(self) -> None:
+        """Take the stacks of the selected rank, or the marked ones; of those that have ended what was taken before."""
+        from trainwatch.screens.stacks import StacksScreen
+
+        run, now = self.feed.run, self.feed.now()
+        keys = tuple(key if runs(run, key, now) else holding.container(key) for key in self.keys_for_stacks())
+        keys = tuple(dict.fromkeys(key for key in keys if key in run.attempts))
+        live = tuple(key for key in keys if runs(run, key, now))
+        if not keys:
+            self.notify("No rank is selected.", severity="warning")
+        elif live or any(has_stacks(run, key) for key in keys):
+            self.app.push_screen(StacksScreen(self.feed, live or keys, take=bool(live)))
+        else:
+            said = f"rank {run.label(keys[0])} {standing(row_of(run, keys[0], now).state)}"
+            self.notify(f"Nothing to take: {said}, and no stacks were taken before.", severity="warning", markup=False)
+
+    def action_stacks_all(self) -> None:
+        """Take the stacks of all ranks that run; when none does, show what was taken before."""
+        from trainwatch.screens.stacks import StacksScreen
+
+        run = self.feed.run
+        live = running(run, self.feed.now())
+        if live or any(has_stacks(run, key) for key in run.order):
+            self.app.push_screen(StacksScreen(self.feed, take=bool(live)))
+        else:
+            self.notify("No rank runs, and no stacks were taken before.", severity="warning")
 
     def action_shell(self) -> None:
         """Open a shell where the attempt runs."""
