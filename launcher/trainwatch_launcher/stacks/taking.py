@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 
+from trainwatch_launcher.diagnosis import places
 from trainwatch_launcher.rundir import paths
 from trainwatch_launcher.rundir.files import replace_bytes
 from trainwatch_launcher.rundir.stacks import Dump, Process, as_bytes
@@ -42,6 +43,7 @@ def take(worker: Worker, number: int, by: str, request: str) -> None:
     facts: dict[str, Any] = {"file": name or None, "number": number, "request": request, "by": by}
     facts.update(method=dump.method, processes=len(dump.processes), left_out=dump.left_out)
     facts.update(python=sum(bool(process.threads) for process in dump.processes))
+    facts["places"] = places.told(dump)
     facts.update(note=trouble or dump.note, seconds=round(time.monotonic() - began, 3))
     worker.recorder.event_at(dump.time, "stacks", **facts)
     if name:

@@ -5,7 +5,6 @@ the same, and what it has called; what a library does below that differs from mo
 """
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,24 +14,17 @@ from trainwatch.model.holding import container
 from trainwatch.model.rows import row_of
 from trainwatch.model.state import Run
 from trainwatch.model.text import printable
-from trainwatch_launcher.diagnosis.frames import NOT_OURS
+from trainwatch_launcher.diagnosis import places
+from trainwatch_launcher.diagnosis.places import HELPER, LOADER, PROGRAM, STARTER, TRAINER
 from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.rundir.stacks import Dump, Frame, Process, Thread
 from trainwatch_launcher.rundir.state import RUNNING, STALLED
 
-TRAINER, LOADER, STARTER, HELPER, PROGRAM = "trainer", "loader", "starter", "helper", "program"
 ROLES = {
     TRAINER: "", LOADER: "data loader workers", STARTER: "what starts the trainers", HELPER: "helpers",
     PROGRAM: "programs",
 }  # fmt: skip
 """What a process is for, in the order in which they are told; what trains needs no word."""
-FILES = (
-    (LOADER, re.compile(r"/torch/utils/data/_utils/worker\.py$|/(?:mxnet|paddle)/.{0,80}/dataloader/")),
-    (STARTER, re.compile(r"/torch/distributed/(?:elastic/|run\.py$|launch\.py$)|/accelerate/commands/"
-                         r"|/deepspeed/launcher/")),
-    (HELPER, re.compile(r"/multiprocessing/(?:resource_tracker|forkserver)\.py$|/torch/_inductor/compile_worker/")),
-)  # fmt: skip
-"""By whose files in its main thread's stack a process is known."""
 FEWEST = 3
 """Of fewer ranks nobody is the odd one out."""
 ROUND = 60.0
@@ -99,15 +91,15 @@ class Group:
 
 def fold(dumps: Mapping[AttemptKey, Dump], labels: Mapping[AttemptKey, str]) -> tuple[Group, ...]:
     """All processes by where they are: what trains first, then by how many ranks are there, then by rank."""
-    places: dict[tuple[object, ...], list[Member]] = defaultdict(list)
+    found: dict[tuple[object, ...], list[Member]] = defaultdict(list)
     for key, dump in sorted(dumps.items()):
         for process in dump.processes:
             if is_launcher(process):
                 continue
             member = Member(key, labels.get(key) or naming.label(key), dump.host, process)
-            place = (role_of(process), *_place(process))
-            places[place].append(member)
-    groups = [Group(where(members[0].process), str(place[0]), tuple(members)) for place, members in places.items()]
+            place = (places.role_of(process), *_place(process))
+            found[place].append(member)
+    groups = [Group(where(members[0].process), str(place[0]), tuple(members)) for place, members in found.items()]
     order = {role: at for at, role in enumerate(ROLES)}
     groups.sort(key=lambda group: (order[group.role], -len(group.keys), group.keys[0], group.where))
     odd = _odd(groups)
@@ -135,42 +127,15 @@ def is_launcher(process: Process) -> bool:
     return any("launcher of ours" in why for why in process.tried)
 
 
-def role_of(process: Process) -> str:
-    """What a process is for."""
-    if not process.threads:
-        return TRAINER if process.tried else PROGRAM  # a Python that could not be looked into may be what trains
-    frames = process.threads[0].frames
-    for role, file in FILES:
-        if any(file.search(frame.file) for frame in frames):
-            return role
-    return TRAINER
-
-
-def own_frame(frames: Sequence[Frame]) -> int | None:
-    """Where in a stack, the innermost first, the innermost frame of the user's own is; None when there is none."""
-    return next((at for at, frame in enumerate(frames) if not NOT_OURS.search(frame.file)), None)
-
-
 def where(process: Process) -> str:
     """Where a process is, in few words."""
     frames = process.threads[0].frames if process.threads else []
-    if not frames:
-        return _in_kernel(process)
-    at = own_frame(frames)
-    if at == 0:
-        return f"in {place_of(frames[0])} ({frames[0].function})"
-    own, called = (frames[0], frames[0]) if at is None else (frames[at], frames[at - 1])
-    return f"in {called.function} at {place_of(own)}"
-
-
-def place_of(frame: Frame) -> str:
-    """`comm.py:80`."""
-    return f"{_base(frame.file)}:{frame.line}"
+    return places.where(frames) if frames else _in_kernel(process)
 
 
 def _in_kernel(process: Process) -> str:
-    name = _base(process.command.split(" ")[0]) or "a process"
-    script = next((_base(word) for word in process.command.split(" ")[1:] if word.endswith((".py", ".sh"))), "")
+    name = places.base(process.command.split(" ")[0]) or "a process"
+    script = next((places.base(word) for word in process.command.split(" ")[1:] if word.endswith((".py", ".sh"))), "")
     named = f"{name} {script}" if script else name
     task = process.tasks[0] if process.tasks else None
     if task is None or not (task.syscall or task.wchan):
@@ -183,16 +148,12 @@ def _place(process: Process) -> tuple[object, ...]:
     frames = process.threads[0].frames if process.threads else []
     if not frames:
         return ("kernel", where(process))
-    at = own_frame(frames)
+    at = places.own_frame(frames)
     called = [] if at == 0 else frames[:1] if at is None else frames[at - 1 : at]
     own = frames[at:] if at is not None else frames
     # one way of reading them says `Event.wait`, another one `wait`
-    return (*((one.function.rpartition(".")[2], _base(one.file)) for one in called),
-            *((one.function.rpartition(".")[2], _base(one.file), one.line) for one in own))  # fmt: skip
-
-
-def _base(path: str) -> str:
-    return path.replace("\\", "/").rpartition("/")[2]
+    return (*((one.function.rpartition(".")[2], places.base(one.file)) for one in called),
+            *((one.function.rpartition(".")[2], places.base(one.file), one.line) for one in own))  # fmt: skip
 
 
 # Of whom, and when

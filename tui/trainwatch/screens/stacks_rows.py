@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
-from trainwatch.model.stacks import ROLES, TRAINER, Group, Member
+from trainwatch.model.stacks import ROLES, Group, Member
 from trainwatch.widgets.header import Part, fit_most
 from trainwatch.widgets.logtext import clean
+from trainwatch_launcher.diagnosis.places import TRAINER
 from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.rundir.stacks import Frame, Tasks
 
