@@ -63,6 +63,15 @@ def test_what_a_library_does_below_differs_from_moment_to_moment():
     assert len(folded(dump(SYNC), dump(elsewhere))) == 2
 
 
+def test_what_is_wrapped_around_a_function_is_not_what_was_called():
+    inside = Frame("all_reduce", f"{TORCH}/distributed/distributed_c10d.py", 3252)
+    around = Frame("_exception_logger.<locals>.wrapper", f"{TORCH}/distributed/c10d_logger.py", 83)
+    (group,) = folded(dump([inside, around, *SYNC[2:]]))
+    assert group.where == "in all_reduce at comm.py:80"
+    (group,) = folded(dump([Frame("main.<locals>.step", "/job/a.py", 3), MODULE]))
+    assert group.where == "in a.py:3 (step)"
+
+
 def test_helpers_are_told_apart_and_never_odd():
     tracker = process(AGENT, 90)
     ranks = [dump(SYNC, SYNC, WORKER, tracker, process([], 91, "bash train.sh")) for _ in range(3)]

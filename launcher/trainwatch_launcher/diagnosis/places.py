@@ -32,6 +32,10 @@ WAITS = re.compile(
     r"|scatter|recv|send|synchronize|wait|wait_tensor)(?:_\w{1,40})?_?$"
 )
 """Functions of `COLLECTIVES` in which a rank waits for others, or for a GPU that does."""
+WRAPPERS = frozenset((
+    "wrapper", "wrapped", "inner", "decorate_context", "_fn", "_wrapped_call_impl", "_call_impl", "__call__",
+))  # fmt: skip
+"""Functions around others, which say nothing of where one is."""
 MOST = 16
 """Processes of one rank whose places are told."""
 
@@ -52,13 +56,26 @@ def own_frame(frames: Sequence[Frame]) -> int | None:
     return next((at for at, frame in enumerate(frames) if not NOT_OURS.search(frame.file)), None)
 
 
+def called_by(frames: Sequence[Frame], at: int) -> Frame:
+    """What the frame there has called by name: not what is wrapped around it."""
+    for frame in reversed(frames[:at]):
+        if frame.function.rpartition(".")[2] not in WRAPPERS:
+            return frame
+    return frames[at - 1]
+
+
+def name_of(frame: Frame) -> str:
+    """A function's name, without the function that it stands in."""
+    return frame.function.rpartition("<locals>.")[2]
+
+
 def where(frames: Sequence[Frame]) -> str:
     """`in all_reduce at comm.py:80`, `in data_loader.py:41 (__getitem__)`; the stack has a frame at least."""
     at = own_frame(frames)
     if at == 0:
-        return "in %s (%s)" % (place_of(frames[0]), frames[0].function)
-    own, called = (frames[0], frames[0]) if at is None else (frames[at], frames[at - 1])
-    return "in %s at %s" % (called.function, place_of(own))
+        return "in %s (%s)" % (place_of(frames[0]), name_of(frames[0]))
+    own, called = (frames[0], frames[0]) if at is None else (frames[at], called_by(frames, at))
+    return "in %s at %s" % (name_of(called), place_of(own))
 
 
 def waits(frames: Sequence[Frame]) -> bool:

@@ -149,7 +149,7 @@ def _place(process: Process) -> tuple[object, ...]:
     if not frames:
         return ("kernel", where(process))
     at = places.own_frame(frames)
-    called = [] if at == 0 else frames[:1] if at is None else frames[at - 1 : at]
+    called = [] if at == 0 else [frames[0] if at is None else places.called_by(frames, at)]
     own = frames[at:] if at is not None else frames
     # one way of reading them says `Event.wait`, another one `wait`
     return (*((one.function.rpartition(".")[2], places.base(one.file)) for one in called),
