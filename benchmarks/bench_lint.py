@@ -59,7 +59,7 @@ def started(command: str) -> float:
 def main() -> None:
     """Measure and print."""
     flat = "".join(f"python step{n}.py --in $A{n} 2>&1 | tee log{n} || true\n" for n in range(LINES))
-    rows = []
+    rows: list[list[str]] = []
     for name, script in (("functions of all kinds", job()), ("one pipe a line, a finding in each", flat)):
         lint(script)
         took = seconds(lambda text=script: lint(text))  # type: ignore[misc]
