@@ -30,7 +30,7 @@ def test_all_attempts_of_a_rank_count_on_the_clock_of_its_phases(tmp_path):
     known = apply(EMPTY, Reader(str(tmp_path)).poll())
     line = timeline(known, NOW)
     told = {AttemptKey(0): [(NOW - 290, NOW - 210, 1.0)], AttemptKey(0, 2): [(NOW - 40, NOW, 0.0)]}
-    spans = idle.of_lane(known, line.lanes[0], told)
+    spans = idle.of_lane(line.lanes[0], told)
     assert spans == ((NOW - 290, NOW - 210, 1.0), (NOW - 90, NOW - 50, 0.0))
     assert idle.of_phases(line, {line.lanes[0].key: spans})["Load"] == pytest.approx(80 / 120)
 

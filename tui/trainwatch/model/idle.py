@@ -5,8 +5,6 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from trainwatch.model import clock
-from trainwatch.model.state import Run
 from trainwatch.model.timeline import Lane, Timeline
 from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.reader.spans import fewer, joined
@@ -26,13 +24,12 @@ def grown(known: Spans, newer: Spans) -> tuple[Span, ...]:
     return tuple(fewer([*known, *newer]))
 
 
-def of_lane(run: Run, lane: Lane, known: Mapping[AttemptKey, Spans]) -> tuple[Span, ...]:
+def of_lane(lane: Lane, known: Mapping[AttemptKey, Spans]) -> tuple[Span, ...]:
     """All attempts of a rank on one clock; nothing while nothing is known."""
     found: list[Span] = []
-    for key in lane.attempts:
-        attempt = run.attempts.get(key)
-        shift = clock.server_time(attempt.status if attempt is not None else None, 0.0)
-        found += [(begin + shift, end + shift, share) for begin, end, share in known.get(key, ())]
+    for part in lane.parts:
+        told = known.get(part.key, ())
+        found += [(begin + part.offset, end + part.offset, share) for begin, end, share in told]
     return tuple(joined(sorted(found)))
 
 

@@ -81,7 +81,7 @@ def lane_height(count: int) -> float:
 def _colour(line: Timeline, span: Span) -> str:
     if span.kind == HOLD:
         return "hold"
-    return "launcher" if span.kind in (LAUNCHER, OMITTED) else f"p{line.hue(span.name)}"
+    return "launcher" if span.kind in (LAUNCHER, OMITTED) else f"p{line.hues.of(span.name)}"
 
 
 def _names(line: Timeline, height: float) -> Iterable[str]:

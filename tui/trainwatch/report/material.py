@@ -101,10 +101,10 @@ def _idle(followed: Followed, now: float, told: Callable[[str], None]) -> dict[A
         told(f"idle GPUs of rank {first + 1} of {len(lanes)}")
         some = lanes[first : first + AT_ONCE]
         try:
-            known = followed.read_idle([key for lane in some for key in lane.attempts], lines)
+            known = followed.read_idle([key for lane in some for key in lane.keys], lines)
         except SourceError:
             continue
-        found.update({lane.key: spans for lane in some if (spans := of_lane(run, lane, known))})
+        found.update({lane.key: spans for lane in some if (spans := of_lane(lane, known))})
     return found
 
 

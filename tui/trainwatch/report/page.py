@@ -118,7 +118,7 @@ def _timeline(line: Timeline, idle: Mapping[AttemptKey, Spans]) -> str:
     drawn = drawing.lanes(line, idle)
     if not drawn:
         return ""
-    legend = "".join(f'<span><i class="b{line.hue(s.name)}"></i>{said(s.name)}</span>' for s in line.spreads)
+    legend = "".join(f'<span><i class="b{line.hues.of(s.name)}"></i>{said(s.name)}</span>' for s in line.spreads)
     legend += '<span><i class="bhold"></i>held</span>'
     if idle:
         legend += '<span><i class="b0 half"></i>pale: GPUs idle</span>'

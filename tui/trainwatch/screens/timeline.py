@@ -114,7 +114,7 @@ class TimelineScreen(RunScreen):
         return [*self.view.seen, *lanes[:: max(1, len(lanes) // SAMPLED)]]
 
     def _looked_at(self) -> list[AttemptKey]:
-        return [key for lane in self._lanes_looked_at() for key in lane.attempts]
+        return [key for lane in self._lanes_looked_at() for key in lane.keys]
 
     @on(TimelineView.Scrolled)
     def _look_at_gpus(self) -> None:
@@ -132,8 +132,8 @@ class TimelineScreen(RunScreen):
 
     def _show_idle(self) -> None:
         """Shade what is known, and say how much of each phase that was."""
-        run, line, width = self.feed.run, self.view.line, self.size.width
-        known = {lane.key: idle.of_lane(run, lane, self._idleness.known) for lane in self._lanes_looked_at()}
+        line, width = self.view.line, self.size.width
+        known = {lane.key: idle.of_lane(lane, self._idleness.known) for lane in self._lanes_looked_at()}
         known = {key: spans for key, spans in known.items() if spans}
         self.view.show_idle(known)
         self.query_one("#legend", Bar).show(legend_parts(self._gpu_note(len(known)), bool(known), width))
@@ -209,7 +209,7 @@ def spread_parts(line: Timeline, width: int, most: int, idle_shares: Mapping[str
     head = f" {'phase':<{name}}  ranks  first in  last in   last out   typical  longest"
     parts: list[Part] = [(head + (f"{'idle':>{idle_room}}" if idle_shares else ""), "$tw-muted")]
     for spread in line.spreads[-most:]:
-        parts += [("\n ■ ", f"$shade-phase-{line.hue(spread.name)}"), *_spread_cells(spread, name)]
+        parts += [("\n ■ ", f"$shade-phase-{line.hues.of(spread.name)}"), *_spread_cells(spread, name)]
         share = idle_shares.get(spread.name)
         if idle_room:
             said = f"{share:.0%}" if share is not None else ""

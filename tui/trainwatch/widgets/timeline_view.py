@@ -339,7 +339,7 @@ class TimelineView(ScrollView, can_focus=True):
         elif span.kind in (LAUNCHER, OMITTED):
             pair, name = (LAUNCHER_BAR, IDLE_LAUNCHER_BAR), "timeline--launcher"
         else:
-            pair, name = (BAR, IDLE_BAR), f"shade--phase-{self.line.hue(span.name)}"
+            pair, name = (BAR, IDLE_BAR), f"shade--phase-{self.line.hues.of(span.name)}"
         style = self.rich_style + self.get_component_rich_style(name, partial=True)
         return Segment(pair[0], style), Segment(pair[1], style)
 
