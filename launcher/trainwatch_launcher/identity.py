@@ -156,7 +156,7 @@ def take(identity: Identity, engine: Engine, environ: Mapping[str, str]) -> None
     for field in ("rank", "world_size", "local_rank", "node"):
         variable = getattr(engine, field)
         value = number(environ, variable)
-        if value is not None:
+        if value is not None and (value or field != "world_size"):
             setattr(identity, field, value)
             identity.sources[field] = variable
 
@@ -200,7 +200,7 @@ def doubts(identity: Identity) -> list[str]:
     found = []
     size = identity.world_size
     if size is not None and identity.rank >= size:
-        found.append("rank %d of %d ranks: ranks count from 0" % (identity.rank, size))
+        found.append("rank %d, but the world size is %d: ranks count from 0" % (identity.rank, size))
     if (size or 1) > 1 and identity.sources.get("run_id") == "clock":
         found.append("nothing names this job, so each of its workers makes a run of its own: give all --run-id NAME")
     return found

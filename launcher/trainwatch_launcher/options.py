@@ -77,11 +77,16 @@ def parse_text(text: str) -> str:
     return text
 
 
-def parse_count(text: str) -> int:
-    """A whole number from 0 up, of nine digits at most."""
-    if not is_count(text):
-        raise ValueError("must be a whole number, not %r" % text)
+def parse_count(text: str, least: int = 0) -> int:
+    """A whole number from `least` up, of nine digits at most."""
+    if not is_count(text) or int(text) < least:
+        raise ValueError("must be a whole number from %d up, not %r" % (least, text))
     return int(text)
+
+
+def parse_world_size(text: str) -> int:
+    """A number of ranks: one at least."""
+    return parse_count(text, 1)
 
 
 def parse_duration(text: str) -> float:
@@ -202,7 +207,7 @@ OPTIONS = {
             "TRAINWATCH_RANK",
         ),
         Option(
-            "--world-size", "world_size", parse_count, "N",
+            "--world-size", "world_size", parse_world_size, "N",
             "how many ranks the run has",
             "TRAINWATCH_WORLD_SIZE",
         ),
@@ -411,7 +416,7 @@ def suggestion(flag: str, table: dict[str, Option]) -> str:
     """`, did you mean --hold?` for a near miss, else nothing."""
     import difflib  # only on the way to an error
 
-    near = difflib.get_close_matches(flag, list(table), 1)
+    near = difflib.get_close_matches(flag, list(table), 1, 0.7)
     return ", did you mean %s?" % near[0] if near else ""
 
 

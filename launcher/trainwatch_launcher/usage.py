@@ -32,10 +32,9 @@ def help_text() -> str:
         lines.append("%s:" % title)
         for option in options:
             name = ("%s %s" % (option.flag, option.value)).rstrip()
+            name += "\n" + " " * 26 if len(name) > 24 else ""
             lines.append("  %-24s %s" % (name, option.help))
             lines.append("  %-24s   [%s]" % ("", option.env))
         lines.append("")
-    lines.append("Other:")
-    lines.append("  %-24s %s" % ("--version", "print the version"))
-    lines.append("  %-24s %s" % ("-h, --help", "print this"))
+    lines += ["Other:", "  %-24s print the version" % "--version", "  %-24s print this" % "-h, --help"]
     return "\n".join(lines) + "\n" + HELP_TAIL

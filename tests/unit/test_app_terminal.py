@@ -7,6 +7,7 @@ import pty
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import termios
@@ -82,6 +83,56 @@ def test_sigterm_ends_it_in_order(tmp_path):
         process.kill()
         process.wait()
         os.close(terminal)
+
+
+def test_sigint_from_outside_ends_it_in_order_and_says_so_in_its_code(tmp_path):
+    RunBuilder(tmp_path / "run").rank(0).start().output(b"hello\n")
+    process, terminal = start(tmp_path / "run", False, "viewer")
+    try:
+        read_until(terminal, b"rank")
+        process.send_signal(signal.SIGINT)
+        read_until(terminal, b"\x1b[?1049l")
+        assert process.wait(timeout=10) == 128 + signal.SIGINT
+    finally:
+        process.kill()
+        process.wait()
+        os.close(terminal)
+
+
+def test_bytes_that_are_no_utf_8_may_be_typed(tmp_path):
+    RunBuilder(tmp_path / "run").rank(0).start().output(b"hello\n")
+    process, terminal = start(tmp_path / "run", False, "viewer")
+    try:
+        read_until(terminal, b"rank")
+        os.write(terminal, b"/caf\xe9 \xff\xfe\xc3")  # as a terminal set to Latin-1 sends them
+        read_until(terminal, "caf\ufffd".encode())
+        process.terminate()
+        read_until(terminal, b"\x1b[?1049l")
+        assert process.wait(timeout=10) == 128 + signal.SIGTERM
+    finally:
+        process.kill()
+        process.wait()
+        os.close(terminal)
+
+
+@pytest.mark.parametrize("lost", ["stderr", "stdout"])
+def test_the_screen_needs_one_stream_to_draw_on_and_has_its_size(tmp_path, lost):
+    RunBuilder(tmp_path / "run").rank(0).start().output(b"hello\n")
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 133, 0, 0))
+    streams = {"stdout": theirs, "stderr": theirs, lost: subprocess.DEVNULL}
+    process = subprocess.Popen([sys.executable, "-m", "trainwatch", str(tmp_path / "run")], stdin=theirs, **streams,
+                               env={**os.environ, "TERM": "xterm-256color"}, start_new_session=True)
+    os.close(theirs)
+    try:
+        read_until(ours, b"\x1b[30;1H")  # what it draws first goes down to the last line
+        os.write(ours, b"q")
+        read_until(ours, b"\x1b[?1049l")
+        assert process.wait(timeout=10) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
 
 
 def test_a_shell_opens_beside_the_rank_and_the_screen_comes_back(tmp_path):

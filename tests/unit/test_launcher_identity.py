@@ -35,6 +35,7 @@ def who(environ: dict[str, str], *options: str, host: str = "node-a", monkeypatc
         ({"RANK": "abc"}, 0, None, None),
         ({"RANK": "-1"}, 0, None, None),
         ({"RANK": " 4 "}, 4, None, None),
+        ({"RANK": "0", "WORLD_SIZE": "0"}, 0, None, None),
     ],
 )
 def test_the_nearest_engine_says_who_we_are(environ, rank, world_size, local_rank):

@@ -41,6 +41,12 @@ def test_changes_make_a_new_state_and_leave_the_old_one(tmp_path):
     assert dict(EMPTY.attempts) == {}
 
 
+def test_a_world_of_no_ranks_is_nobody_s_size():
+    sized = [RunFound(RunInfo(run_id="r", created=NOW, world_size=0)), StatusChanged(KEY, Status(time=NOW))]
+    assert apply(EMPTY, sized).world_size is None
+    assert apply(EMPTY, [*sized, StatusChanged(KEY, Status(time=NOW, world_size=4))]).world_size == 4
+
+
 def test_attempts_come_in_the_order_of_ranks_with_nested_ones_after_their_container():
     keys = [AttemptKey(2), AttemptKey(0, 1, 1, 1), AttemptKey(10), AttemptKey(0, 2), AttemptKey(0)]
     run = apply(EMPTY, [AttemptFound(key, "d") for key in keys])

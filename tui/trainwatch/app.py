@@ -14,6 +14,7 @@ from pathlib import Path
 
 from textual.app import App, SystemCommand
 from textual.command import CommandPalette
+from textual.driver import Driver
 from textual.events import Key
 from textual.notifications import SeverityLevel
 from textual.reactive import reactive
@@ -23,6 +24,7 @@ from textual.widgets import Input
 
 from trainwatch import actions, alarm, browser, theme
 from trainwatch.alarm import Alarm
+from trainwatch.driver import TerminalDriver, drawn_on
 from trainwatch.following import Following
 from trainwatch.model.failure import first_failure
 from trainwatch.model.state import EMPTY, Run
@@ -97,6 +99,11 @@ class TrainwatchApp(App[int]):
         self.theme = theme.other(self.theme)
 
     # Life
+
+    def get_driver_class(self) -> type[Driver]:
+        """Textual's, and of terminals ours."""
+        chosen = super().get_driver_class()
+        return TerminalDriver if chosen in TerminalDriver.__bases__ else chosen
 
     def on_mount(self) -> None:
         """Show the run, or the runs."""
@@ -418,7 +425,7 @@ def run_elsewhere(
 
 def _show(make: Callable[[], Awaitable[TrainwatchApp]]) -> int:
     """Run an app, made in its own event loop: what was opened for it lives there."""
-    has_terminal = all(stream is not None and stream.isatty() for stream in (sys.__stdin__, sys.__stderr__))
+    has_terminal = sys.__stdin__ is not None and sys.__stdin__.isatty() and drawn_on() is not None
     if not has_terminal and not browser.is_there():
         print("trainwatch: the screen needs a terminal; scripts use: trainwatch status TARGET", file=sys.stderr)
         return 2

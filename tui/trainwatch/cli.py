@@ -45,7 +45,8 @@ examples:
   trainwatch-launch --run-dir /shared/run1 -- python train.py     in each worker
   trainwatch /shared/run1                                         beside it
 
-exit codes: 0 when you quit, 2 when TARGET is no run that can be read.
+exit codes: 0 when you quit, 2 when TARGET is no run that can be read, 128+n when signal n ended it (130: INT,
+129: the terminal went away).
 """
 COMMANDS = {
     "status": "trainwatch.commands.status",

@@ -89,10 +89,12 @@ class Watchdog:
 
     def start(self) -> None:
         """Watch, where there is a terminal; from the main thread, because of the signals."""
-        signal.signal(signal.SIGTERM, lambda number, frame: self.end(128 + signal.SIGTERM))
-        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-            signal.signal(signal.SIGHUP, lambda number, frame: self.end(HUNG_UP))
-        fds = [stream.fileno() for stream in (sys.__stdin__, sys.__stderr__) if stream is not None and stream.isatty()]
+        signal.signal(signal.SIGTERM, lambda number, frame: self.end(128 + number))
+        for stopping in (signal.SIGHUP, signal.SIGINT):
+            if signal.getsignal(stopping) != signal.SIG_IGN:
+                signal.signal(stopping, lambda number, frame: self.end(128 + number))
+        streams = (sys.__stdin__, sys.__stderr__, sys.__stdout__)
+        fds = [stream.fileno() for stream in streams if stream is not None and not stream.closed and stream.isatty()]
         if fds:
             threading.Thread(target=self._watch, args=(fds,), name="terminal-watchdog", daemon=True).start()
 

@@ -60,6 +60,8 @@ def test_a_command_whose_interpreter_is_missing_says_so(launch, tmp_path):
     ("options", "says"),
     [
         (["--holdd=3"], b"did you mean --hold"),
+        (["--bogus"], b"unknown option --bogus; see --help"),
+        (["--world-size=0"], b"--world-size must be a whole number from 1 up"),
         (["--hold=soon"], b"--hold must be a number of seconds"),
         (["--hold"], b"--hold needs SECONDS"),
         (["--rank=-1"], b"--rank must be a whole number"),

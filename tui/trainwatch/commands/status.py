@@ -194,7 +194,7 @@ def _headline(whole: Summary, colours: bool) -> str:
     counts = ", ".join(f"{count} {state}" for state, count in whole.counts.items())
     state = f"{COLOURS.get(whole.state, '')}{BOLD}{whole.state}{RESET}" if colours else whole.state
     of = f" of {whole.world_size}" if whole.world_size is not None else ""
-    ranks = f"{whole.seen}{of} rank{'' if whole.seen == 1 and not of else 's'}"
+    ranks = f"{whole.seen}{of} rank{'' if (whole.world_size or whole.seen) == 1 else 's'}"
     parts = [text.printable(whole.run_id) or "(no name yet)", state, ranks + (f" ({counts})" if counts else "")]
     return GAP.join([*parts, *([text.duration(whole.elapsed)] if whole.elapsed is not None else [])])
 

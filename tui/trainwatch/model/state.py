@@ -142,10 +142,10 @@ class Run:
     @property
     def world_size(self) -> int | None:
         """Number of ranks: what run.json says, else what the launchers say; None when nobody knows."""
-        if self.info is not None and self.info.world_size is not None:
+        if self.info is not None and self.info.world_size and self.info.world_size > 0:
             return self.info.world_size
         sizes = [a.status.world_size for a in self.attempts.values() if a.status is not None and not a.nested]
-        return max((size for size in sizes if size is not None), default=None)
+        return max((size for size in sizes if size is not None and size > 0), default=None)
 
     @property
     def run_id(self) -> str:

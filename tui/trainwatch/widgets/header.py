@@ -93,7 +93,8 @@ def _expected(summary: Summary, alarm: bool, wide: bool) -> list[Part]:
     if not summary.world_size:
         return []
     seen = "" if summary.seen == summary.world_size else f"{summary.seen} "
-    of = f"{seen}of {summary.world_size} ranks" if wide else f"{summary.seen}/{summary.world_size}"
+    ranks = "rank" if summary.world_size == 1 else "ranks"
+    of = f"{seen}of {summary.world_size} {ranks}" if wide else f"{summary.seen}/{summary.world_size}"
     return [(of, _muted(alarm))]
 
 
