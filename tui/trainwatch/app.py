@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
-import sys
-import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -24,7 +21,7 @@ from textual.widgets import Input
 
 from trainwatch import actions, alarm, browser, theme
 from trainwatch.alarm import Alarm
-from trainwatch.driver import TerminalDriver, drawn_on
+from trainwatch.driver import TerminalDriver
 from trainwatch.following import Following
 from trainwatch.model.failure import first_failure
 from trainwatch.model.state import EMPTY, Run
@@ -32,14 +29,11 @@ from trainwatch.screens import wishes
 from trainwatch.screens.once import Palette
 from trainwatch.screens.run_screen import RunScreen
 from trainwatch.sources.base import Source, SourceError
-from trainwatch.targets import Named
 from trainwatch.taste import Taste
-from trainwatch.terminal import Watchdog, copied, program
+from trainwatch.terminal import copied, program
 from trainwatch.widgets.keybar import perform
 from trainwatch.widgets.logtext import clean
 
-GRACE = 2.0
-"""Seconds that may pass from leaving the screen to the end of the program."""
 REPAINT, REPAINT_MANY = 0.25, 0.5
 """Seconds between two renderings of the state, however often it changes; of a run of more than `MANY` attempts."""
 MANY = 256
@@ -361,93 +355,3 @@ class TrainwatchApp(App[int]):
 
 def _scopes(screen: Screen[object]) -> tuple[str, ...]:
     return tuple(getattr(screen, "SCOPES", ()))
-
-
-def run(
-    target: Path,
-    keep_hold: bool = True,
-    gpu_price: float | None = None,
-    on_failure: Alarm = Alarm(),  # noqa: B008
-    taste: Taste | None = None,
-) -> int:
-    """Show a run directory, or a directory of runs to pick from; returns the exit code. Raises TargetError.
-
-    With `keep_hold` holds are extended while shells are open beside their ranks. `gpu_price`: of an hour of one GPU.
-    `on_failure`: what is done on a run's first failure.
-    """
-    from trainwatch.opening import directory
-    from trainwatch_launcher.reader.runs import locate
-
-    async def opened(path: Path) -> Source:
-        return await directory(str(path))
-
-    is_root = locate(str(target)).is_root
-
-    async def app() -> TrainwatchApp:
-        source = None if is_root else await opened(target)
-        return TrainwatchApp(source, root=target, open_source=opened, keep_hold=keep_hold, gpu_price=gpu_price,
-                             on_failure=on_failure, taste=taste)  # fmt: skip
-
-    return _show(app)
-
-
-def run_logs(paths: Sequence[str], gpu_price: float | None = None, taste: Taste | None = None) -> int:
-    """Show logs that no launcher wrote; returns the exit code. Raises TargetError."""
-    from trainwatch.sources.foreign import ForeignSource
-    from trainwatch.sources.foreign_files import found
-
-    found(paths)  # what is wrong with the names is said before the screen is taken
-
-    async def app() -> TrainwatchApp:
-        return TrainwatchApp(ForeignSource(paths), gpu_price=gpu_price, taste=taste)
-
-    return _show(app)
-
-
-def run_elsewhere(
-    named: Named,
-    keep_hold: bool = True,
-    gpu_price: float | None = None,
-    on_failure: Alarm = Alarm(),  # noqa: B008
-    taste: Taste | None = None,
-) -> int:
-    """Show a run that is reached over hosts; returns the exit code. Raises SourceError."""
-    from trainwatch.commands.remote import ask
-    from trainwatch.opening import open_source
-
-    async def app() -> TrainwatchApp:
-        question = None if browser.is_there() else ask
-        source = await open_source(named, question)
-        return TrainwatchApp(source, keep_hold=keep_hold, gpu_price=gpu_price, on_failure=on_failure, taste=taste)
-
-    return _show(app)
-
-
-def _show(make: Callable[[], Awaitable[TrainwatchApp]]) -> int:
-    """Run an app, made in its own event loop: what was opened for it lives there."""
-    has_terminal = sys.__stdin__ is not None and sys.__stdin__.isatty() and drawn_on() is not None
-    if not has_terminal and not browser.is_there():
-        print("trainwatch: the screen needs a terminal; scripts use: trainwatch status TARGET", file=sys.stderr)
-        return 2
-    if os.environ.get("TERM") == "dumb" and has_terminal:
-        print("trainwatch: TERM=dumb: this terminal cannot show the screen; use: trainwatch status TARGET",
-              file=sys.stderr)  # fmt: skip
-        return 2
-
-    async def show() -> int:
-        # thousands of ranks mean a million small objects that live long and are in no cycles: looking through them for
-        # some, as often as Python does by itself, costs more than all else
-        gc.set_threshold(50_000, 20, 50)
-        app = await make()
-        watchdog = Watchdog(lambda code: app.call_from_thread(app.exit, code, return_code=code))
-        watchdog.start()
-        await app.run_async()
-        watchdog.stop()
-        code = app.return_code or 0
-        # a thread that reads from storage that hangs would be waited for, and the prompt with it
-        last = threading.Timer(GRACE, os._exit, [code])
-        last.daemon = True
-        last.start()
-        return code
-
-    return asyncio.run(show())

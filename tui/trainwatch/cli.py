@@ -172,14 +172,15 @@ def _watch(argv: list[str]) -> int:
         if options.target is not None and options.target.isidentifier() and not Path(options.target).exists():
             raise TargetError(f"{error} (commands are {', '.join(COMMANDS)})") from None
         raise
-    from trainwatch.app import run
 
-    code: int = run(Path(target.path), keep_hold, paid, alarm, taste)
+    from trainwatch.showing import run_directory
+
+    code: int = run_directory(Path(target.path), keep_hold, paid, alarm, taste)
     return code
 
 
 def _watch_logs(paths: list[str], gpu_price: float | None, taste: Taste) -> int:
-    from trainwatch.app import run_logs
+    from trainwatch.showing import run_logs
 
     code: int = run_logs(paths, gpu_price, taste)
     return code
@@ -188,8 +189,8 @@ def _watch_logs(paths: list[str], gpu_price: float | None, taste: Taste) -> int:
 def _watch_elsewhere(
     meant: Named, keep_hold: bool, gpu_price: float | None, alarm: Alarm, taste: Taste
 ) -> int:
-    from trainwatch.app import run_elsewhere
     from trainwatch.commands.targets import TargetError
+    from trainwatch.showing import run_elsewhere
     from trainwatch.sources.base import SourceError
 
     try:
