@@ -24,7 +24,7 @@ from textual.widgets import Input
 
 from trainwatch import actions, alarm, browser, theme
 from trainwatch.alarm import Alarm
-from trainwatch.driver import TerminalDriver, drawn_on
+from trainwatch.driver import TerminalDriver
 from trainwatch.following import Following
 from trainwatch.model.failure import first_failure
 from trainwatch.model.state import EMPTY, Run
@@ -34,7 +34,7 @@ from trainwatch.screens.run_screen import RunScreen
 from trainwatch.sources.base import Source, SourceError
 from trainwatch.targets import Named
 from trainwatch.taste import Taste
-from trainwatch.terminal import Watchdog, copied, program
+from trainwatch.terminal import Watchdog, copied, no_screen, program
 from trainwatch.widgets.keybar import perform
 from trainwatch.widgets.logtext import clean
 
@@ -419,13 +419,9 @@ def run_elsewhere(
 
 def _show(make: Callable[[], Awaitable[TrainwatchApp]]) -> int:
     """Run an app, made in its own event loop: what was opened for it lives there."""
-    has_terminal = sys.__stdin__ is not None and sys.__stdin__.isatty() and drawn_on() is not None
-    if not has_terminal and not browser.is_there():
-        print("trainwatch: the screen needs a terminal; scripts use: trainwatch status TARGET", file=sys.stderr)
-        return 2
-    if os.environ.get("TERM") == "dumb" and has_terminal:
-        print("trainwatch: TERM=dumb: this terminal cannot show the screen; use: trainwatch status TARGET",
-              file=sys.stderr)  # fmt: skip
+    missing = "" if browser.is_there() else no_screen()
+    if missing:
+        print(f"trainwatch: {missing}; scripts use: trainwatch status TARGET", file=sys.stderr)
         return 2
 
     async def show() -> int:
