@@ -175,6 +175,15 @@ def test_a_wrong_option_is_one_clear_line_and_2(tmp_path, options):
     assert not list(tmp_path.iterdir())
 
 
+def test_without_a_terminal_nothing_is_started_and_what_to_do_is_said(tmp_path):
+    command = [*DEMO, f"--root={tmp_path / 'runs'}"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("trainwatch demo: the screen needs a terminal; without one: ")
+    assert done.stderr.endswith("trainwatch demo --headless\n")
+    assert not (tmp_path / "runs").exists()
+
+
 def test_a_root_that_cannot_be_is_one_clear_line_and_2(tmp_path):
     (tmp_path / "file").touch()
     done = demo(tmp_path / "file")

@@ -5,12 +5,14 @@ import re
 from pathlib import Path
 
 import pytest
+from textual.geometry import Region
 
 from builders import NOW, RunBuilder, crashed_run
 from support.screens import app_on, opened, press, screen_text, settle, wait_for
 from trainwatch import actions
 from trainwatch.app import TrainwatchApp
-from trainwatch.screens.help import help_parts
+from trainwatch.screens.help import INDENT, WORDS, help_parts
+from trainwatch.screens.page import Flowing
 from trainwatch.screens.rank_facts import bar
 from trainwatch_launcher.rundir.state import STATES
 
@@ -51,11 +53,25 @@ async def test_commands_for_scripts_name_the_run_and_the_rank(tmp_path):
 
 
 def test_help_names_every_action_and_every_state():
-    said = "".join(text for text, _ in help_parts(width=200))
+    said = "".join(text for text, _ in help_parts((), 200))
     for action in actions.ACTIONS:
         assert action.help in said
     for state in STATES:
         assert state in said
+
+
+@pytest.mark.parametrize("size", [(80, 24), (48, 20), (160, 45)])
+async def test_help_breaks_its_lines_where_its_frame_ends_and_not_again(tmp_path, size):
+    crashed_run(tmp_path / "run")
+    async with app_on(tmp_path / "run").run_test(size=size) as pilot:
+        await settle(pilot)
+        await press(pilot, "question_mark")
+        text = pilot.app.screen.query_one(Flowing)
+        lines = [line.text.rstrip() for line in text.render_lines(Region(0, 0, *text.size))]
+        assert lines[-1].endswith(WORDS[-1][1].split()[-1])
+        assert any(line.startswith(" " * INDENT) for line in lines)
+        titles = {*actions.TITLES.values(), "In the filter", "States", "Words"}
+        assert {line for line in lines if line and not line.startswith(" ")} <= titles
 
 
 def test_every_action_of_the_footer_and_the_palette_has_words_and_a_home():

@@ -176,7 +176,7 @@ def test_a_dumb_terminal_is_told_what_to_do(tmp_path):
     os.close(theirs)
     assert done.returncode == 2
     assert b"TERM=dumb" in said
-    assert b"use: trainwatch status TARGET" in said
+    assert b"scripts use: trainwatch status TARGET" in said
     assert b"\x1b" not in said
 
 

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 from codecs import IncrementalDecoder, getincrementaldecoder
 from contextlib import suppress
-from io import TextIOWrapper
 from typing import Any
 
 from textual.drivers import linux_driver
 
-
-def drawn_on() -> TextIOWrapper | None:
-    """The stream to draw on: stderr as Textual would, else stdout (`2>log`); None when neither is a terminal."""
-    for stream in (sys.__stderr__, sys.__stdout__):
-        if stream is not None and not stream.closed and stream.isatty():
-            return stream
-    return None
+from trainwatch.terminal import drawn_on
 
 
 def tolerant(name: str) -> type[IncrementalDecoder]:

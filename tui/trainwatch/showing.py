@@ -13,11 +13,10 @@ from pathlib import Path
 from trainwatch import browser
 from trainwatch.alarm import Alarm
 from trainwatch.app import TrainwatchApp
-from trainwatch.driver import drawn_on
 from trainwatch.sources.base import Source
 from trainwatch.targets import Named
 from trainwatch.taste import Taste
-from trainwatch.terminal import Watchdog
+from trainwatch.terminal import Watchdog, no_screen
 
 GRACE = 2.0
 """Seconds that may pass from leaving the screen to the end of the program."""
@@ -85,13 +84,9 @@ def run_elsewhere(
 
 def _show(make: Callable[[], Awaitable[TrainwatchApp]]) -> int:
     """Run an app, made in its own event loop: what was opened for it lives there."""
-    has_terminal = sys.__stdin__ is not None and sys.__stdin__.isatty() and drawn_on() is not None
-    if not has_terminal and not browser.is_there():
-        print("trainwatch: the screen needs a terminal; scripts use: trainwatch status TARGET", file=sys.stderr)
-        return 2
-    if os.environ.get("TERM") == "dumb" and has_terminal:
-        print("trainwatch: TERM=dumb: this terminal cannot show the screen; use: trainwatch status TARGET",
-              file=sys.stderr)  # fmt: skip
+    missing = "" if browser.is_there() else no_screen()
+    if missing:
+        print(f"trainwatch: {missing}; scripts use: trainwatch status TARGET", file=sys.stderr)
         return 2
 
     async def show() -> int:

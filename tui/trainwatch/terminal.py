@@ -17,6 +17,7 @@ import termios
 import threading
 import time
 from collections.abc import Callable, Mapping
+from io import TextIOWrapper
 from pathlib import Path
 
 EVERY = 0.5
@@ -63,6 +64,21 @@ async def copied(text: str, environ: Mapping[str, str]) -> str:
         return ""
     paste = "Copied to tmux (its prefix, then ] pastes), and to your terminal's clipboard where that is allowed."
     return paste if tmux.returncode == 0 else ""
+
+
+def drawn_on() -> TextIOWrapper | None:
+    """The stream to draw on: stderr as Textual would, else stdout (`2>log`); None when neither is a terminal."""
+    for stream in (sys.__stderr__, sys.__stdout__):
+        if stream is not None and not stream.closed and stream.isatty():
+            return stream
+    return None
+
+
+def no_screen() -> str:
+    """Why there is no terminal here that can show the screen; empty when there is."""
+    if sys.__stdin__ is None or not sys.__stdin__.isatty() or drawn_on() is None:
+        return "the screen needs a terminal"
+    return "TERM=dumb: this terminal cannot show the screen" if os.environ.get("TERM") == "dumb" else ""
 
 
 def is_gone(fd: int) -> bool:

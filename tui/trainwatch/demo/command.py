@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from trainwatch.demo.job import DemoError, Job, Plan, beside_python, make_run_directory
-from trainwatch.terminal import program
+from trainwatch.terminal import no_screen, program
 
 VIEWER_TIMEOUT = 5.0
 
@@ -74,6 +74,9 @@ def main(argv: list[str]) -> int:
     options = parser().parse_args(argv)
     if not sys.platform.startswith("linux"):
         return complain("the launcher needs Linux; the viewer alone runs here: trainwatch RUN_DIRECTORY")
+    missing = "" if options.headless else no_screen()
+    if missing:
+        return complain(f"{missing}; without one: {program()} demo --headless")
     hold = 600.0 if options.hold is None else options.hold
     plan = Plan(ranks=options.ranks, fail_after=None if options.ok else options.fail_after, steps=options.steps,
                 hold=hold, seed=options.seed)

@@ -48,7 +48,7 @@ class Commands(Page):
     """
 
     def __init__(self, title: str, commands: list[Command]) -> None:
-        super().__init__(title, [])
+        super().__init__(title)
         self.commands = commands
 
     def content(self) -> Widget:

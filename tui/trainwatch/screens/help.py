@@ -29,13 +29,13 @@ class Help(Page):
     """The page of keys, states and words."""
 
     def __init__(self, *first: str) -> None:
-        super().__init__("help", help_parts(first))
+        super().__init__("help", lambda width: help_parts(first, width))
 
 
 INDENT = 14
 
 
-def help_parts(first: tuple[str, ...] = (), width: int = 72) -> list[Part]:
+def help_parts(first: tuple[str, ...], width: int) -> list[Part]:
     """All that help says; the scopes of the screen that one comes from are first."""
     scopes = [*first, *(scope for scope in actions.TITLES if scope not in first)]
     parts: list[Part] = []

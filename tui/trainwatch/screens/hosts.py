@@ -27,7 +27,7 @@ class Hosts(Page):
     BINDINGS: ClassVar = []
 
     def __init__(self, feed: Feed) -> None:
-        super().__init__("hosts", [])
+        super().__init__("hosts")
         self._feed = feed
         self._shown: list[Part] = []
 

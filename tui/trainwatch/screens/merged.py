@@ -163,7 +163,7 @@ class Mute(Page):
         self, keys: tuple[AttemptKey, ...], labels: list[str], muted: frozenset[AttemptKey],
         chosen: Callable[[frozenset[AttemptKey]], None],
     ) -> None:
-        super().__init__("ranks", [])
+        super().__init__("ranks")
         self._chosen = chosen
         self._keys, self._labels, self._muted = keys, labels, set(muted)
 

@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.content import Content
+from textual.geometry import Size
 from textual.widget import Widget
-from textual.widgets import Static
 
 from trainwatch.screens.once import Dialog
 from trainwatch.widgets.header import Part
+
+Draw = Callable[[int], list[Part]]
+"""Makes a text for lines of so many cells."""
+
+
+class Flowing(Widget):
+    """Text that is laid out anew for the width that it gets."""
+
+    DEFAULT_CSS = "Flowing { height: auto; }"
+
+    def __init__(self, draw: Draw) -> None:
+        super().__init__()
+        self._draw = draw
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Lines at this width."""
+        return len("".join(text for text, _ in self._draw(width)).rstrip("\n").split("\n"))
+
+    def render(self) -> Content:
+        """The text for the width that it has."""
+        return Content.assemble(*self._draw(self.content_size.width)).rstrip("\n")
 
 
 class Page(Dialog[None]):
@@ -27,9 +49,9 @@ class Page(Dialog[None]):
         Binding("G", "end(1)", "bottom", show=False),
     ]
 
-    def __init__(self, title: str, parts: list[Part]) -> None:
+    def __init__(self, title: str, draw: Draw = lambda _: []) -> None:
         super().__init__()
-        self._title, self._parts = title, parts
+        self._title, self._text = title, draw
 
     def compose(self) -> ComposeResult:
         """The text in a frame."""
@@ -40,7 +62,7 @@ class Page(Dialog[None]):
 
     def content(self) -> Widget:
         """What is in the frame."""
-        return Static(Content.assemble(*self._parts), markup=False)
+        return Flowing(self._text)
 
     def on_click(self, event: object) -> None:
         """A click outside closes it."""
