@@ -56,23 +56,20 @@ def started(command: str) -> float:
     return statistics.median(times)
 
 
-def main() -> int:
-    """Measure, print, and say whether the bar is met."""
+def main() -> None:
+    """Measure and print."""
     flat = "".join(f"python step{n}.py --in $A{n} 2>&1 | tee log{n} || true\n" for n in range(LINES))
-    rows, first = [], None
+    rows: list[list[str]] = []
     for name, script in (("functions of all kinds", job()), ("one pipe a line, a finding in each", flat)):
         lint(script)
         took = seconds(lambda text=script: lint(text))  # type: ignore[misc]
         bash = seconds(lambda text=script: is_bash(text))  # type: ignore[misc]
-        first = took if first is None else first
-        rows.append([name, f"{1000 * took:.0f} ms", f"{1000 * bash:.0f} ms"])
-    title = f"Lint of {LINES:,} lines, least of {ROUNDS} (bar for the first: {1000 * BAR:.0f} ms)"
-    table(title, ["script", "lint", "bash -n"], rows)
+        rows.append([name, f"{1000 * took:.0f} ms", "" if rows else f"{1000 * BAR:.0f} ms", f"{1000 * bash:.0f} ms"])
+    table(f"Lint of {LINES:,} lines, least of {ROUNDS}", ["script", "lint", "bar", "bash -n"], rows)
     nothing, imported = started("pass"), started("import trainwatch.lint.linting, trainwatch.lint.inputs")
     rows = [["nothing", f"{1000 * nothing:.0f} ms"], ["the linter", f"{1000 * imported:.0f} ms"]]
     table(f"Import, median of {ROUNDS}", ["what", "time"], rows)
-    return 0 if first is not None and first <= BAR else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -55,7 +55,7 @@ class Cleanup:
 
         What has its own session, as torchrun's workers have, did not get the request and gets it now.
         """
-        left = self._left(group)
+        left = self.left(group)
         if not left or self._options.leave_orphans:
             return False
         if not self._awaited:
@@ -68,12 +68,12 @@ class Cleanup:
 
     def kill(self, group: int) -> bool:
         """KILL all that is left of the command (--kill-after); whether there was anything."""
-        left = self._left(group)
+        left = self.left(group)
         self._signal(group, left, signal.SIGKILL)
         return bool(left)
 
     def _all_gone(self, group: int, now: float, recorder: Recorder) -> bool:
-        left = self._left(group)
+        left = self.left(group)
         if not left:
             return True
         if self._term_at is None:
@@ -87,7 +87,8 @@ class Cleanup:
             self._signal(group, left, signal.SIGKILL)
         return self._kill_at is not None and now - self._kill_at >= AFTER_KILL
 
-    def _left(self, group: int) -> list[Process]:
+    def left(self, group: int) -> list[Process]:
+        """The processes of the command that live."""
         if not has_children() and not child.send(group, 0):
             return []  # we adopt all orphans: whoever is left would be our child
         found = [p for p in child.descendants(group) if p.pid not in self._bystanders]

@@ -28,7 +28,9 @@ def launch(arguments: list[str]) -> int:
 
     word = arguments[0] if arguments else ""
     if word in ("-h", "--help"):
-        return print_out(command_line.help_text())
+        from trainwatch_launcher.usage import help_text
+
+        return print_out(help_text())
     if word == "--version":
         from trainwatch_launcher.version import __version__
 

@@ -103,6 +103,8 @@ def obey(request: Request, forward: Forward, hold: Hold | None, worker: Worker) 
         if number is None:
             return "no such signal: %s" % request.signal
         return "done" if forward(number, sender) else "the command has ended already"
+    if request.command == "stacks":
+        return worker.take_stacks(request.by, request.id)
     if request.command not in ("release", "extend", "stop"):
         return "this launcher does not know that command"
     if hold is None:

@@ -76,7 +76,8 @@ class Supervisor:
         for doubt in doubts(self.worker.identity):
             self.worker.warn("WARNING: %s", doubt)
         env = self._environment(attempt)
-        self.cleanup = Cleanup(self.options, mark_of(env))
+        cleanup = self.cleanup = Cleanup(self.options, mark_of(env))
+        self.worker.processes = lambda: cleanup.left(self.pid) if self.pid else []
         self.guardian = Guardian()
         try:
             self._spawn(env, self.guardian)
@@ -170,6 +171,10 @@ class Supervisor:
         env.update((os.fsencode(name), os.fsencode(value)) for name, value in ours.items() if value)
         if self.options.strict:
             self._be_strict(env)
+        if self.options.faulthandler:
+            from trainwatch_launcher.stacks.arming import arm
+
+            arm(env)
         if env.get(b"LC_CTYPE") == b"C.UTF-8" and b"\0LC_CTYPE=" not in initial_environment():
             del env[b"LC_CTYPE"]  # our interpreter set it, for want of a locale (PEP 538)
         return env

@@ -10,6 +10,7 @@ from collections import deque
 
 from trainwatch_launcher.bill import Bill, in_words
 from trainwatch_launcher.recent import KEPT
+from trainwatch_launcher.rundir import paths
 from trainwatch_launcher.stall import Stall
 from trainwatch_launcher.textline import last_line
 
@@ -170,6 +171,10 @@ class Vitals:
         before, self._progress, self._fresh = self._progress, fields, True
         stepped = fields["step"] is None or fields["step"] != before.get("step")
         changes = dict(fields)
+        if fields["loss_text"] and status.loss_bad_since is None:
+            changes["loss_bad_since"] = fields["step"]
+        elif fields["loss"] is not None and status.loss_bad_since is not None:
+            changes["loss_bad_since"] = None
         if stepped:
             self._stepped = True
             changes["progress_since"] = now
@@ -202,6 +207,8 @@ class Vitals:
         last = last_line(self._pump.tail)
         facts = {"since": round(since, 3), "seconds": round(tick - stall.moved, 1), "last": last}
         facts.update(after=round(stall.limit(busy_at), 1), step=status.step, phase=status.phase)
+        if self._options.stall_dump and self._worker.take_stacks("stall") == "done":
+            facts["stacks"] = paths.stacks_name(self._worker.stacks)
         self._recorder.event_at(now, "stall", **facts)
         words = "WARNING: no output and no progress for %d s; the last line was: %s"
         self._worker.warn(words, tick - stall.moved, last or "(none)")
@@ -219,4 +226,6 @@ def kept(before: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
     missing = {name for name, value in fields.items() if value is None} - {"eta_s"}
     if fields["loss_text"]:
         missing.discard("loss")
+    elif "loss" in missing:
+        missing.add("loss_text")
     return {**fields, **{name: before[name] for name in missing}}

@@ -11,7 +11,7 @@ from trainwatch_launcher.cgroup import oom_kills
 from trainwatch_launcher.departure import leave_behind
 from trainwatch_launcher.helpers import Helpers
 from trainwatch_launcher.peers import Peers
-from trainwatch_launcher.quick import deque, signal
+from trainwatch_launcher.quick import Lock, deque, signal
 from trainwatch_launcher.recorder import Recorder
 from trainwatch_launcher.rundir import paths
 from trainwatch_launcher.rundir.records import Status
@@ -19,7 +19,10 @@ from trainwatch_launcher.sink import GONE, Sink
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Callable
+
     from trainwatch_launcher.attempt import Attempt, Place
+    from trainwatch_launcher.child import Process
     from trainwatch_launcher.identity import Identity
     from trainwatch_launcher.options import Options
     from trainwatch_launcher.rundir.records import Request
@@ -60,6 +63,13 @@ class Worker:
             self.helpers,
         )
         self.peers = Peers(self)
+        self.processes: Callable[[], list[Process]] = list
+        """The processes of the command that live; none before it was started."""
+        self.stacks = 0
+        """How often stacks were taken."""
+        self.children: set[int] = set()
+        """Processes of ours that are not to outlive us."""
+        self._taking = Lock()
         self.stopped_for = ""
         """Why the command was stopped for another rank's failure; empty when it was not."""
 
@@ -73,6 +83,31 @@ class Worker:
         """As `say`, but what a person must know even with --quiet."""
         words = text % arguments if arguments else text
         self.voice.post(("trainwatch: %s\n" % words).encode("utf-8", "backslashreplace"))
+
+    def take_stacks(self, by: str, request: str = "") -> str:
+        """Have the stacks of the command's processes taken, beside everything else: `done`, or why not.
+
+        That it has begun is all that `done` says; the `stacks` event says what came of it. For any thread.
+        """
+        if not self._taking.acquire(blocking=False):
+            return "stacks are being taken already"
+        self.stacks += 1
+        number = self.stacks
+
+        def take() -> None:
+            try:
+                from trainwatch_launcher.stacks.taking import take
+
+                take(self, number, by, request)
+            except Exception as error:  # noqa: BLE001 - a fault of ours must not touch the training; it is told
+                self.recorder.event("warning", kind="stacks", message="no stacks: %r" % error)
+            finally:
+                self._taking.release()
+
+        if self.helpers.run(take):
+            return "done"
+        self._taking.release()
+        return "no thread can be started for it: the container's limit on processes is reached"
 
     def new_oom_kills(self) -> int | None:
         """Processes that the kernel killed for memory in our control group since we started; None when unknown."""
@@ -102,6 +137,7 @@ class Worker:
                 sink.finish()
         self.recorder.event("end", code=code)
         self.recorder.update(ended=time.time(), end_code=code)
+        child.kill_each(tuple(self.children), signal.SIGKILL)
         all_written = self.recorder.close(PATIENCE)
         if vitals is not None:
             vitals.stop()

@@ -20,7 +20,9 @@ from support.users import NOBODY
 from trainwatch import packing
 from trainwatch.cli import main as trainwatch
 from trainwatch.slimming import slim
+from trainwatch_launcher import bundle
 from trainwatch_launcher.rundir import paths
+from trainwatch_launcher.stacks import spy
 from trainwatch_launcher.version import __version__
 
 BARE = {"PATH": "/usr/bin:/bin"}
@@ -68,11 +70,59 @@ def run(*start, here: Path, env=None, **how) -> subprocess.CompletedProcess[str]
 
 
 def test_it_holds_the_launcher_s_sources_and_little_else(packed):
-    names = zipfile.ZipFile(packed).namelist()
-    assert {"__main__.py", "trainwatch_launcher/cli.py", "trainwatch_launcher/reader/directory.py"} <= set(names)
+    archive = zipfile.ZipFile(packed)
+    names = archive.namelist()
     assert names == sorted(names)
-    assert all(name.endswith(".py") for name in names)
-    assert all(name.startswith("trainwatch_launcher/") for name in names if name not in ("__main__.py", "pynvml.py"))
+    together = list(bundle.sources_of(archive.read(bundle.NAME)))
+    assert together == sorted(together)
+    assert not set(names) & set(together)
+    assert {"__main__.py", "trainwatch_launcher/cli.py"} <= set(names)
+    assert {"trainwatch_launcher/reader/directory.py", "trainwatch_launcher/agent/main.py"} <= set(together)
+    files = [*names, *together]
+    files.remove(bundle.NAME)
+    assert all(name.endswith(".py") for name in files)
+    assert all(name.startswith("trainwatch_launcher/") for name in files if name not in ("__main__.py", "pynvml.py"))
+
+
+def test_all_that_the_start_imports_lies_in_the_archive_by_itself(packed, here):
+    """The rest is unpacked once the command runs."""
+    script = """import sys
+class Tell(list):
+    def append(self, finder):
+        list.append(self, finder)
+        read = finder._read
+        finder._read = lambda: sys.stderr.write("unpacked\\n") and read()
+sys.meta_path = Tell(sys.meta_path)
+sys.argv = sys.argv[1:]
+import runpy
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+    options = ["--root", here, "--no-lint", "--hold=0", "--"]
+    for command, code, unpacked in (("true", 0, False), ("false", 1, True)):
+        done = subprocess.run([sys.executable, "-I", "-c", script, packed, *options, command], capture_output=True,
+                              text=True)
+        assert done.returncode == code, done.stderr
+        assert ("unpacked" in done.stderr) is unpacked, done.stderr
+
+
+@every_python
+def test_every_module_of_it_can_be_imported(packed, python):
+    """Also the agent's and the reader's, which a launcher needs not."""
+    script = """import sys, zipfile
+sys.path.insert(0, sys.argv[1])
+import trainwatch_launcher
+files = list(sys.meta_path[-1]._read())
+for file in files:
+    __import__(file[:-3].replace("/__init__", "").replace("/", "."))
+from trainwatch_launcher.diagnosis import diagnose
+print(len(files), diagnose.__file__, "def diagnose" in diagnose.__loader__.get_source(diagnose.__name__))
+"""
+    done = subprocess.run([python, "-I", "-S", "-c", script, packed], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    count, file, has_source = done.stdout.split()
+    assert int(count) > 80
+    assert file == "trainwatch_launcher/diagnosis/diagnose.py"
+    assert has_source == "True"
 
 
 def test_what_is_packed_is_the_same_program_line_for_line():
@@ -136,6 +186,19 @@ def test_what_is_left_out_is_imported_by_nothing_that_is_packed():
                     assert node.module != parent or last not in names, name
 
 
+def test_py_spy_goes_with_it_when_it_is_wanted(tmp_path, monkeypatch, capsys):
+    assert trainwatch(["pack", "-o", str(tmp_path / "x.pyz"), "--with-py-spy"]) == 0
+    said = capsys.readouterr().out
+    assert f"py-spy for {os.uname().machine}" in said
+    packed = zipfile.ZipFile(tmp_path / "x.pyz").read(spy.MEMBER)
+    assert packed == Path(sys.executable).with_name("py-spy").read_bytes()
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert trainwatch(["pack", "-o", str(tmp_path / "y.pyz"), "--with-py-spy"]) == 1
+    assert "pip install 'trainwatch[py-spy]'" in capsys.readouterr().err
+    assert not (tmp_path / "y.pyz").exists()
+
+
 def test_it_stays_small(packed, monkeypatch):
     monkeypatch.setattr(packing, "binding_version", lambda: None)
     assert len(packing.pack_bytes()) < 200_000
@@ -150,7 +213,7 @@ def test_its_entry_can_be_read_before_anything_is_imported(packed):
 PACK = "import sys; sys.path[:0] = sys.argv[1:]; from trainwatch import packing; packing.pack(packing.Path('x.pyz'))"
 
 
-@pytest.mark.parametrize("python", [path for version, path in installed().items() if version >= "3.10"][:4:3])
+@pytest.mark.parametrize("python", [path for version, path in installed().items() if len(version) > 3][:4:3])
 def test_the_same_sources_give_the_same_bytes(packed, tmp_path, python):
     copy = tmp_path / "another machine"
     for package in ("launcher/trainwatch_launcher", "tui/trainwatch"):

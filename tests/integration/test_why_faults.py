@@ -6,11 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from support.launching import MAIN
+from support.waiting import wait_until
 from trainwatch.model.failure import first_failure
 from trainwatch.model.state import EMPTY, apply
 from trainwatch_launcher.reader.directory import Reader
@@ -53,10 +55,12 @@ def why(run: Path) -> dict:
     return json.loads(subprocess.run(trainwatch, capture_output=True, timeout=60, check=False).stdout)
 
 
-def launch(directory: Path, rank: int, world_size: int, *command: str) -> subprocess.Popen[bytes]:
-    options = [f"--run-dir={directory / 'run'}", f"--rank={rank}", f"--world-size={world_size}", "--hold=0", "--quiet"]
+def launch(
+    directory: Path, rank: int, world_size: int, *command: str, options: Sequence[str] = ()
+) -> subprocess.Popen[bytes]:
+    where = [f"--run-dir={directory / 'run'}", f"--rank={rank}", f"--world-size={world_size}", "--hold=0", "--quiet"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TRAINWATCH_")}
-    return subprocess.Popen([sys.executable, "-I", str(MAIN), *options, "--", *command], cwd=directory,
+    return subprocess.Popen([sys.executable, "-I", str(MAIN), *where, *options, "--", *command], cwd=directory,
                             env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
@@ -74,6 +78,60 @@ def test_the_rank_and_the_kind_are_told(tmp_path, fault):
     assert {told["ranks"][rank] for rank in "013"} == {"peer_lost"}
     seen = first_failure(apply(EMPTY, Reader(tmp_path / "run").poll()))
     assert (seen.label, seen.cause.kind) == ("2", kind)
+
+
+STEPS = """
+import os, sys, time
+sys.path.insert(0, "site-packages")
+from torch.distributed.distributed_c10d import all_reduce
+
+def load():
+    time.sleep(1000)
+
+for step in range(1, 4):
+    print("step %d/100 | loss: 2.0" % step, flush=True)
+load() if os.environ["TRAINWATCH_RANK"] == "1" else all_reduce()
+"""
+
+
+def test_a_silent_hang_is_named_by_the_stacks_that_launchers_take_at_a_stall(tmp_path):
+    place = tmp_path / "site-packages" / "torch" / "distributed"
+    place.mkdir(parents=True)
+    (place / "distributed_c10d.py").write_text("import time\ndef all_reduce():\n    time.sleep(1000)\n")
+    (tmp_path / "train.py").write_text(STEPS)
+    options = ["--stall-dump", "--stall-after=1", "--heartbeat=0.2"]
+    workers = [launch(tmp_path, rank, 3, sys.executable, "train.py", options=options) for rank in range(3)]
+    try:
+        told = wait_until(lambda: "while 2 wait" in (told := why(tmp_path / "run"))["why"] and told, 90, "the rank")
+    finally:
+        for worker in workers:
+            worker.terminate()
+            worker.wait(60)
+    assert (told["kind"], told["root_cause_rank"]) == ("hang", 1)
+    assert told["why"] == "rank 1 is in train.py:7 (load), while 2 wait in all_reduce at train.py:11"
+
+
+@pytest.mark.torch
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs PyTorch")
+def test_the_stacks_of_torchrun_s_workers_are_told_apart_from_its_own(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(TORCH.replace("seconds=10", "seconds=600").replace("FAULT", "time.sleep(300)"))
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nnodes=3", "--nproc-per-node=1",
+                "--master-addr=127.0.0.1", "--master-port=29873"]  # fmt: skip
+    nodes = [launch(tmp_path, node, 3, *torchrun, f"--node-rank={node}", str(script)) for node in range(3)]
+    trainwatch = [sys.executable, "-m", "trainwatch", "stacks", str(tmp_path / "run")]
+
+    def folded() -> str:
+        return subprocess.run(trainwatch, capture_output=True, text=True, timeout=60, check=False).stdout
+
+    try:
+        told = wait_until(lambda: (told := folded()).startswith("2 ranks in all_reduce at train.py:9 ") and told, 100)
+    finally:
+        for node in nodes:
+            node.terminate()
+            node.wait(60)
+    assert "rank 2  in train.py:8 (<module>)  <- not where most ranks are" in told
+    assert "what starts the trainers:\n3 ranks in " in told
 
 
 @pytest.mark.torch

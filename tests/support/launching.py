@@ -118,6 +118,10 @@ class Launcher:
         argv = [*before, python, "-I", "-X", "utf8", str(MAIN), *defaults, *options, "--", *command]
         process = subprocess.Popen(argv, cwd=cwd or self.directory, env=self.environment(env), stdin=stdin,
                                    stdout=stdout, stderr=stderr, start_new_session=new_session)
+        return self.adopt(process, rank)
+
+    def adopt(self, process: subprocess.Popen[bytes], rank: int = 0) -> Launch:
+        """Take care of a launcher that somebody else has started, in our run directory."""
         launch = Launch(process, self.run, rank)
         self._launches.append(launch)
         return launch

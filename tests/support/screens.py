@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,15 @@ from trainwatch.sources.asking import answers
 from trainwatch.sources.base import LogFile, Part, ShellPlan, SourceError
 from trainwatch.widgets.log_pane import LogPane
 from trainwatch.widgets.log_view import LogView
-from trainwatch_launcher.reader import metrics
+from trainwatch_launcher.reader import idle, metrics, stacks
 from trainwatch_launcher.reader.attempt import log_path
 from trainwatch_launcher.reader.changes import AttemptFound, AttemptKey, Change, EventsAppended
 from trainwatch_launcher.reader.directory import Reader
 from trainwatch_launcher.reader.engine import Engine, LogName
+from trainwatch_launcher.rundir import paths
 from trainwatch_launcher.rundir.gpus import Metrics
 from trainwatch_launcher.rundir.records import event
+from trainwatch_launcher.rundir.stacks import Dump
 
 SHOWN_AS = "/shared/runs/run-1"
 """What the run directory is called on screen, wherever a test has put it."""
@@ -74,6 +76,14 @@ class StillSource:
         answer = event("control", NOW, id=f"request-{number}", command=command, by="me@here", result=result)
         self._next.put_nowait([EventsAppended(key, (answer,))])
 
+    def took(self, number: int, file: int | None, note: str = "") -> None:
+        """The worker has taken the stacks that the request of this number asked for, into its `file`-th file."""
+        key, _, _ = self.requests[number]
+        name = None if file is None else paths.stacks_name(file)
+        facts = {"file": name, "number": file or 1, "request": f"request-{number}", "note": note}
+        self.answer(number, "done")
+        self._next.put_nowait([EventsAppended(key, (event("stacks", NOW, **facts),))])
+
     def _renamed(self, change: Change) -> Change:
         if isinstance(change, AttemptFound):
             return change.replace(directory=change.directory.replace(str(self.directory), SHOWN_AS))
@@ -101,6 +111,16 @@ class StillSource:
             return metrics.records(metrics.tail(directory or "/nonexistent", most))
         except OSError as error:
             raise SourceError(f"the history cannot be read: {error.strerror}") from None
+
+    async def read_idle(
+        self, keys: Sequence[AttemptKey], since: Sequence[float], lines: int
+    ) -> Mapping[AttemptKey, Sequence[tuple[float, float, float]]]:
+        places = [self._reader.attempt_directory(key) or "/nonexistent" for key in keys]
+        return {key: idle.idle_spans(place, begin, lines)
+                for key, place, begin in zip(keys, places, since, strict=True)}
+
+    async def read_stacks(self, key: AttemptKey, most: int) -> Sequence[Dump]:
+        return stacks.dumps(stacks.newest(self._reader.attempt_directory(key) or "/nonexistent", most))
 
     async def ask_logs(
         self, operation: str, keys: Sequence[AttemptKey], shifts: Sequence[float], **facts: Any

@@ -29,6 +29,7 @@ from trainwatch.sources.local import LocalSource
 from trainwatch_launcher.reader.changes import AttemptKey, RunFound
 from trainwatch_launcher.reader.directory import Reader
 from trainwatch_launcher.rundir import paths
+from trainwatch_launcher.rundir.stacks import Dump, as_bytes
 
 KEY = AttemptKey(0)
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
@@ -55,9 +56,17 @@ async def test_the_agent_tells_what_a_reader_tells_on_every_promised_python(tmp_
         source = follower.source
         assert await source.log_size(AttemptKey(2)) == at(run, 2).log.stat().st_size
         assert await source.read_log(AttemptKey(2), 5, 10) == at(run, 2).log.read_bytes()[5:15]
-        at(run, 2).metrics(NOW, step=7).metrics(NOW + 10, step=8)
+        at(run, 2).metrics(NOW, step=7).metrics(NOW + 10, step=8, gpus=[{"index": 0, "util": [0, 3]}])
         assert [line.extra["step"] for line in await source.read_metrics(AttemptKey(2), 1 << 20)] == [7, 8]
         assert await source.read_metrics(AttemptKey(1), 1 << 20) == []
+        for number in (1, 2):
+            (at(run, 2).directory / paths.stacks_name(number)).write_bytes(as_bytes(Dump(NOW + number, 2, "gpu-02")))
+        found = await source.read_stacks(AttemptKey(2), 5)
+        assert [(one.number, one.time, one.host) for one in found] == [(2, NOW + 2, "gpu-02"), (1, NOW + 1, "gpu-02")]
+        assert await source.read_stacks(AttemptKey(1), 5) == []
+        assert await source.read_idle([AttemptKey(2), AttemptKey(1)], [0.0, 0.0], 64) == {
+            AttemptKey(2): [(NOW, NOW + 10, 1.0)], AttemptKey(1): []}
+        assert await source.request(AttemptKey(2), "stacks")
         assert await source.request(AttemptKey(2), "extend", seconds=60)
         assert source.link.host == os.uname().nodename
 

@@ -74,6 +74,22 @@ async def test_it_opens_from_wherever_one_looks(tmp_path, way):
         assert "rank 2 on gpu-02  python error" in screen_text(pilot)
 
 
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+@pytest.mark.parametrize("way", ["o", "t"], ids=["grid", "timeline"])
+async def test_grid_and_timeline_say_why_it_failed_as_the_table_does_and_a_click_tells_more(tmp_path, way, size):
+    traced(tmp_path / "run")
+    async with app_on(tmp_path / "run").run_test(size=size) as pilot:
+        await settle(pilot)
+        said = next(line for line in screen_text(pilot).splitlines() if "failed first" in line)
+        assert "ValueError: loss is n" in said
+        await press(pilot, way)
+        assert screen_text(pilot).splitlines()[1] == said
+        assert " w why" in screen_text(pilot).splitlines()[-1]
+        await pilot.click("#banner")
+        await settle(pilot)
+        assert isinstance(pilot.app.screen, FailureScreen)
+
+
 async def test_all_but_the_root_are_released_after_a_question_and_it_is_told_once(tmp_path):
     traced(tmp_path / "run")
     app = app_on(tmp_path / "run")

@@ -4,6 +4,8 @@ from __future__ import annotations
 from builders import NOW, RunBuilder, at
 from support.logs import SIZE, enter, filled, marked, shown, view
 from support.screens import app_on, notes, press, screen_text, settle, wait_for
+from trainwatch.app import TrainwatchApp
+from trainwatch_launcher.reader.engine import Engine
 
 
 def run_of(directory, ranks=3, seconds=40):
@@ -95,3 +97,48 @@ async def test_a_single_rank_has_nothing_to_be_merged_with(tmp_path):
         await settle(pilot)
         await press(pilot, "M")
         assert "There is only one log." in notes(pilot)
+
+
+LONG = b"head " + b"x" * 40_000 + b" tail"
+
+
+async def test_a_very_long_line_says_how_much_more_there_is_and_is_copied_and_saved_whole(tmp_path, monkeypatch):
+    copied = []
+    monkeypatch.setattr(TrainwatchApp, "on_copy", lambda _, wish: copied.append(wish.text))
+    run = run_of(tmp_path / "run")
+    at(run, 1).output(LONG + b"\n", NOW)
+    async with app_on(tmp_path / "run").run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await press(pilot, "M")
+        await enter(pilot, "ampersand", "head")
+        await press(pilot, "w")
+        await wait_for(pilot, lambda: "more: ⏎ shows the line whole" in screen_text(pilot).replace("\n", ""))
+        await press(pilot, "c")
+        await wait_for(pilot, lambda: copied == [LONG.decode()])
+        await enter(pilot, "ctrl+s", str(tmp_path / "out.log"))
+        await wait_for(pilot, lambda: "Saved" in notes(pilot))
+        assert (tmp_path / "out.log").read_bytes() == b"[1] " + LONG + b"\n"
+        await press(pilot, "enter")
+        await wait_for(pilot, lambda: "rank 1" in screen_text(pilot).splitlines()[0])
+        await press(pilot, "w", "G")
+        await wait_for(pilot, lambda: filled(pilot)[-1].endswith("x tail"))
+
+
+async def test_what_fails_in_a_way_that_nobody_thought_of_is_said(tmp_path, monkeypatch):
+    run_of(tmp_path / "run")
+    async with app_on(tmp_path / "run").run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await press(pilot, "M")
+        await wait_for(pilot, lambda: filled(pilot)[-1:] == ["2 ▏ all say 39"])
+
+        def fail(*_):
+            raise RuntimeError("no such luck")
+
+        monkeypatch.setattr(Engine, "ask", fail)
+        await enter(pilot, "slash", "second 12 ")
+        await wait_for(pilot, lambda: "RuntimeError: no such luck" in screen_text(pilot).splitlines()[-2])
+        await press(pilot, "escape")
+        await wait_for(pilot, lambda: "no such luck" in screen_text(pilot).splitlines()[0])
+        monkeypatch.undo()
+        await press(pilot, "G")
+        await wait_for(pilot, lambda: "no such luck" not in screen_text(pilot).splitlines()[0])

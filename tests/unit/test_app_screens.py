@@ -1,6 +1,7 @@
 """The other screens: a rank's details, the pages, the picker of runs."""
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -89,8 +90,10 @@ def test_no_scope_binds_a_key_twice():
 
 def test_docs_keys_are_those_of_the_registry():
     page = (Path(__file__).parents[2] / "docs" / "keys.md").read_text(encoding="utf-8")
-    for action in actions.ACTIONS:
-        assert f"| {action.help} |" in page
+    parts = {part.partition("\n")[0]: part for part in page.split("\n## ")}
+    for scope, title in actions.TITLES.items():
+        for action in actions.of(scope):
+            assert f"| {action.label} | {action.help} |" in parts[title], (title, action.label)
 
 
 def test_bars_show_eighths_and_never_nothing_for_something():
@@ -187,6 +190,28 @@ async def test_the_timeline_tells_what_a_rank_did_when_and_each_phase_over_all_r
         assert "rank 0" in screen_text(pilot)
         await press(pilot, "enter")
         assert "python train.py" in screen_text(pilot)
+
+
+async def test_the_timeline_shades_phases_in_which_gpus_were_idle(tmp_path):
+    run = RunBuilder(tmp_path / "run", world_size=2)
+    for rank in range(2):
+        one = run.rank(rank).start(NOW - 300).phase("Load", NOW - 300).phase("Train", NOW - 150)
+        for at in range(-290, 1, 10):
+            one.metrics(NOW + at, gpus=[{"index": 0, "util": [0 if at <= -150 or rank else 97, 100]}])
+    for size in ((140, 40), (80, 24)):
+        async with app_on(tmp_path / "run").run_test(size=size) as pilot:
+            await settle(pilot)
+            await press(pilot, "t")
+            lanes = [line for line in screen_text(pilot).splitlines() if "gpu-0" in line]
+            assert lanes[0].count("░") == pytest.approx(lanes[0].count("█"), abs=3)
+            assert lanes[1].count("░") > 2 * lanes[0].count("░") - 4
+            assert "█" not in lanes[1]
+            shown = screen_text(pilot)
+            assert "GPUs at work" in shown
+            assert re.search(r"Load .* 100%", shown)
+            assert re.search(r"Train .* 50%", shown)
+            await press(pilot, "left_curly_bracket", "left_curly_bracket")
+            assert "  GPUs idle" in screen_text(pilot)
 
 
 async def test_the_timeline_of_a_run_without_ranks_says_so(tmp_path):

@@ -23,9 +23,10 @@ from trainwatch.terminal import is_gone, program
 HANGING = """
 import sys, time
 from pathlib import Path
-from trainwatch.app import TrainwatchApp, run
+from trainwatch.app import TrainwatchApp
+from trainwatch.showing import run_directory
 TrainwatchApp._tick = lambda self: time.sleep(600)
-run(Path(sys.argv[1]))
+run_directory(Path(sys.argv[1]))
 """
 
 
@@ -209,8 +210,8 @@ import sys, time
 from pathlib import Path
 from trainwatch_launcher.reader import log
 log.size = lambda path: time.sleep(600)
-from trainwatch.app import run
-sys.exit(run(Path(sys.argv[1])))
+from trainwatch.showing import run_directory
+sys.exit(run_directory(Path(sys.argv[1])))
 """
 
 

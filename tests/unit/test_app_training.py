@@ -1,6 +1,8 @@
 """Training on the screens: what stands out, marks, charts, a rank's progress and GPUs."""
 from __future__ import annotations
 
+import pytest
+
 from builders import NOW, RunBuilder, at, gpu, training_at, with_history
 from support.screens import app_on, press, screen_text, settle, wait_for
 from trainwatch.screens.chart import ChartScreen
@@ -135,6 +137,17 @@ async def test_marked_ranks_are_charted_together(tmp_path):
         assert screen_text(pilot).count("◆") == 2
         await press(pilot, "escape")
         assert "◆" not in screen_text(pilot)
+
+
+@pytest.mark.parametrize("way", ["o", "t", "enter"], ids=["grid", "timeline", "rank"])
+async def test_the_selected_rank_is_charted_from_wherever_it_is_seen(tmp_path, way):
+    run = training(tmp_path, 3)
+    with_history(at(run, 1), lines=30)
+    async with app_on(tmp_path).run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await press(pilot, "down", way, "c")
+        assert isinstance(pilot.app.screen, ChartScreen)
+        assert "rank 1" in screen_text(pilot).splitlines()[0]
 
 
 async def test_a_shorter_time_can_be_charted(tmp_path):

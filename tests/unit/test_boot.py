@@ -42,8 +42,9 @@ def test_an_agent_unpacks_at_its_start_what_it_imports_then_and_the_rest_when_it
     done = subprocess.run([python, "-I", "-S", "-c", boot.FIRST], input=given, capture_output=True)
     assert done.stderr == b""
     loaded, asked, error = done.stdout.decode().splitlines()
-    sources = {boot._module(name): data.decode() for name, data in boot.packing.sources().items() if boot._wanted(name)}
-    assert set(loaded.split()) == boot.needed_at_start(sources)
+    files = {name: data for name, data in boot.packing.sources().items() if boot._wanted(name)}
+    sources = {boot.packing.module_of(name): data.decode() for name, data in files.items()}
+    assert set(loaded.split()) == boot.packing.needed(sources, [boot.MAIN])
     assert asked == f"{like_ours} trainwatch_launcher.agent.standing"
     assert error == "module 'trainwatch_launcher.agent.standing' has no attribute 'no_such_thing'"
     assert len(loaded.split()) < len(sources)

@@ -33,20 +33,22 @@ NEVER = {
     "trainwatch_launcher.agent": ("trainwatch_launcher.supervisor", "trainwatch_launcher.cli"),
     "trainwatch.model": (
         "textual", "rich", "asyncio", "os", "pathlib", "io", "socket", "subprocess", "threading", "time", "watchfiles",
-        "trainwatch.sources", "trainwatch.app", "trainwatch.screens", "trainwatch.widgets", "trainwatch.commands",
+        "trainwatch.sources", "trainwatch.app", "trainwatch.showing", "trainwatch.screens", "trainwatch.widgets",
+        "trainwatch.commands",
         "trainwatch_launcher.rundir.files", "trainwatch_launcher.rundir.paths",
     ),
-    "trainwatch.widgets": ("trainwatch.sources", "trainwatch.screens", "trainwatch.app", "trainwatch.commands"),
+    "trainwatch.widgets": (
+        "trainwatch.sources", "trainwatch.screens", "trainwatch.app", "trainwatch.showing", "trainwatch.commands"),
     "trainwatch.screens": ("trainwatch.commands",),
     "trainwatch.sources": (
         "textual", "trainwatch.model", "trainwatch.widgets", "trainwatch.screens", "trainwatch.app",
-        "trainwatch.commands", "trainwatch.opening"),
+        "trainwatch.showing", "trainwatch.commands", "trainwatch.opening"),
     "trainwatch.lint": (
         "textual", "rich", "asyncio", "subprocess", "threading", "time", "socket", "re", "trainwatch.sources",
-        "trainwatch.app", "trainwatch.screens", "trainwatch.widgets", "trainwatch.commands"),
+        "trainwatch.app", "trainwatch.showing", "trainwatch.screens", "trainwatch.widgets", "trainwatch.commands"),
     "trainwatch.harden": (
         "textual", "rich", "asyncio", "subprocess", "threading", "time", "socket", "re", "trainwatch.sources",
-        "trainwatch.app", "trainwatch.screens", "trainwatch.widgets", "trainwatch.commands"),
+        "trainwatch.app", "trainwatch.showing", "trainwatch.screens", "trainwatch.widgets", "trainwatch.commands"),
     "trainwatch.commands": ("trainwatch.screens", "trainwatch.widgets"),
     "trainwatch.demo.worker": ("trainwatch_launcher",),
 }

@@ -7,7 +7,8 @@ import pytest
 
 from trainwatch_launcher.attempt import ATTEMPT_VARIABLE
 from trainwatch_launcher.identity import ENGINES, EXPORTED, RUN_ID_VARIABLES
-from trainwatch_launcher.options import OPTIONS, Options, help_text
+from trainwatch_launcher.options import OPTIONS, Options
+from trainwatch_launcher.usage import help_text
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "launcher.md").read_text(encoding="utf-8")
 

@@ -181,3 +181,58 @@ def test_what_is_followed_comes_whole_in_order_and_once_until_the_run_has_ended(
     assert sorted(text[10:20]) == sorted(
         f"[{rank}] new {turn}{' and' * (rank != turn % 2)}" for turn in range(5) for rank in range(2))
     assert text[20:] == ["[0] new end", "[1] new end"]
+
+
+@pytest.fixture
+def command(capfdbinary):
+    """Runs the command on any targets: (exit code, lines, stderr)."""
+
+    def go(*words):
+        code = cli.main(["logs", *map(str, words)])
+        out, err = capfdbinary.readouterr()
+        return code, out.decode().splitlines(), err.decode()
+
+    return go
+
+
+def test_logs_that_no_launcher_wrote_are_printed_as_those_of_a_run(tmp_path, command):
+    for rank in (0, 1):
+        text = "".join(f"2025-11-30 10:00:0{s}.{rank} {s} of {rank}\n" for s in range(3))
+        (tmp_path / f"slurm-7-{rank}.out").write_text(text)
+    files = sorted(tmp_path.glob("*.out"))
+    in_order = [f"[{rank}] 2025-11-30 10:00:0{s}.{rank} {s} of {rank}" for s in range(3) for rank in (0, 1)]
+    assert command(*files, "--merge") == (0, in_order, "")
+    assert command(tmp_path, "--tail", "1", "--merge") == (0, in_order[-1:], "")
+    assert command(files[0], "--grep", "2 of", files[1]) == (0, in_order[-2:], "")
+    assert command(files[1]) == (0, files[1].read_text().splitlines(), "")
+
+
+def test_of_a_log_of_several_ranks_only_the_lines_that_are_meant_are_printed(tmp_path, command):
+    log = tmp_path / "all.log"
+    log.write_text("".join(f"[rank{n % 2}]: step {n}\n" for n in range(6)))
+    assert command(log, "--rank", "1")[1] == [f"[rank1]: step {n}" for n in (1, 3, 5)]
+    assert command(log, "--merge")[1] == [f"[{n % 2}] [rank{n % 2}]: step {n}" for n in range(6)]
+
+
+def test_a_target_that_is_neither_run_nor_log_is_said(tmp_path, command):
+    (tmp_path / "a.log").write_text("x\n")
+    assert command(tmp_path / "none.log")[::2] == (
+        2, f"trainwatch: {tmp_path}/none.log does not exist; name the directory that trainwatch-launch was given\n")
+    assert command(tmp_path / "a.log", tmp_path / "none.log")[::2] == (
+        2, f"trainwatch: {tmp_path}/none.log does not exist\n")
+
+
+def test_a_log_that_is_rotated_while_it_is_followed_goes_on_from_the_new_files_top(tmp_path):
+    log, out = tmp_path / "rank-0.log", tmp_path / "out"
+    log.write_text("old 1\n")
+    with out.open("wb") as sink, subprocess.Popen([*TRAINWATCH, "logs", str(log), "-f"], stdout=sink) as process:
+        try:
+            wait_until(lambda: out.read_bytes() == b"old 1\n")
+            log.rename(tmp_path / "rank-0.log.1")
+            log.write_text("new and longer 1\nnew 2\n")
+            wait_until(lambda: out.read_bytes() == b"old 1\nnew and longer 1\nnew 2\n")
+            log.write_text("")
+            log.write_text("3\n")
+            wait_until(lambda: out.read_bytes().endswith(b"new 2\n3\n"))
+        finally:
+            process.kill()

@@ -40,7 +40,8 @@ def kill(source, number=9):
 async def test_hosts_with_a_disk_each_are_one_run(tmp_path):
     for number in range(3):
         run = RunBuilder(tmp_path / str(number), world_size=3)
-        run.rank(number, host=f"gpu-{number}").start().output(b"I am %d\n" % number)
+        one = run.rank(number, host=f"gpu-{number}").start().output(b"I am %d\n" % number)
+        one.metrics(NOW, gpus=[{"index": 0, "util": [0 if number else 90, 99]}])
     async with following(hosts(*(tmp_path / str(number) for number in range(3)))) as follower:
         await follower.until(all_up)
         await follower.until(lambda f: len(apply(EMPTY, f.seen).attempts) == 3)
@@ -52,6 +53,8 @@ async def test_hosts_with_a_disk_each_are_one_run(tmp_path):
             identity = await source.request(key, "release")
             attempt = tmp_path / str(number) / paths.rank_name(number) / paths.attempt_name(1)
             assert (attempt / paths.CONTROL / f"{identity}.json").exists()
+        told = await source.read_idle([AttemptKey(2), AttemptKey(0)], [0.0, 0.0], 64)
+        assert told == {AttemptKey(2): [(NOW - 10, NOW, 1.0)], AttemptKey(0): [(NOW - 10, NOW, 0.0)]}
         assert summary(apply(EMPTY, follower.seen), NOW).counts == {"running": 3}
         assert await source.log_size(AttemptKey(9)) == 0
         with pytest.raises(SourceError, match="no attempt 1 of rank 9"):

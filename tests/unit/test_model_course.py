@@ -85,6 +85,9 @@ def test_a_loss_that_is_no_number_is_said_with_the_step_where_that_began():
         assert trouble_text(progress_of(now, course_of(*good, *bad[:upto]))) == "loss is nan since step 1200"
     # a viewer that came later has not seen when it began
     assert trouble_text(progress_of(bad[5], course_of(*bad[3:6]))) == "loss is nan at step 1205"
+    told = [one.replace(loss_bad_since=1200) for one in bad[3:6]]
+    assert trouble_text(progress_of(told[2], course_of(*told))) == "loss is nan since step 1200"
+    assert trouble_text(progress_of(good[0], course_of(*told, good[0]))) == ""
     better = status(1300, 2.0)
     assert trouble_text(progress_of(better, course_of(*good, *bad, better))) == ""
     assert trouble_text(progress_of(status(7, "-inf"), NO_COURSE)) == "loss is -inf at step 7"

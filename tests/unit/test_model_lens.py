@@ -5,7 +5,9 @@ import pytest
 
 from builders import NOW, RunBuilder
 from trainwatch.model import lens
+from trainwatch.model.hues import HUES, hues_of
 from trainwatch.model.state import EMPTY, Run, apply
+from trainwatch.model.timeline import timeline
 from trainwatch_launcher.reader.directory import Reader
 
 
@@ -20,7 +22,7 @@ def builder(tmp_path):
 
 def seen(builder: RunBuilder, through: lens.Lens) -> lens.View:
     run: Run = apply(EMPTY, Reader(str(builder.directory)).poll())
-    return lens.look(run, run.order, through, NOW)
+    return lens.look(run, run.order, through, NOW, hues_of(run))
 
 
 def shades(view: lens.View) -> list[str]:
@@ -40,9 +42,18 @@ def test_each_phase_has_a_colour_and_rare_ones_share_the_last(builder):
     for rank in range(10):
         builder.rank(rank).start().phase(f"Phase {rank % 8}")
     view = seen(builder, lens.PHASE)
-    assert len(set(shades(view))) == lens.HUES
+    assert len(set(shades(view))) == HUES
     assert view.legend[-1][1] == "3 others"
     assert sum(count for _, _, count in view.legend) == 10
+
+
+def test_a_phase_has_one_colour_wherever_it_is_drawn(builder):
+    builder.rank(0).start().phase("Zip", NOW - 90).phase("Load", NOW - 60).phase("Train", NOW - 30)
+    builder.rank(1).start().phase("Load", NOW - 70).phase("Train", NOW - 20).phase("Eval", NOW - 10)
+    run: Run = apply(EMPTY, Reader(str(builder.directory)).poll())
+    drawn = timeline(run, NOW).hues
+    assert drawn == hues_of(run)
+    assert shades(seen(builder, lens.PHASE)) == [f"phase-{drawn.of('Train')}", f"phase-{drawn.of('Eval')}"]
 
 
 def test_an_idle_gpu_and_a_full_one_are_at_the_ends_of_the_scale(builder):

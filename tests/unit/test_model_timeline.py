@@ -87,4 +87,4 @@ def test_common_phases_have_colours_of_their_own_and_rare_ones_share_one(builder
     for number in range(9):
         builder.rank(0).phase(f"P{number}", NOW - 200 + number)
     line = seen(builder)
-    assert len({line.hue(f"P{number}") for number in range(9)}) == 6
+    assert len({line.hues.of(f"P{number}") for number in range(9)}) == 6

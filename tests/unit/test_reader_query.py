@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from trainwatch_launcher.reader import sieve
+from trainwatch_launcher.reader.pieces import Piece
 from trainwatch_launcher.reader.query import Query, QueryError
 from trainwatch_launcher.reader.sieve import Cancelled, Tools, count, sift
 
@@ -32,7 +33,7 @@ def found(query, data, tools=sieve.HERE, cut=None):
     pieces = [data] if cut is None else data.splitlines(keepends=True)
     at, given_ = 0, []
     for piece in pieces:
-        given_.append((0, at, piece))
+        given_.append(Piece.of(0, at, piece))
         at += len(piece)
     return [start for _, starts in sift(query, given_, lambda: False, tools) for start in starts]
 
@@ -56,7 +57,7 @@ def test_grep_and_python_find_what_python_finds_line_by_line(asked, text, cut):
     flags = re.IGNORECASE if query.ignore_case else 0
     should = expected(re.compile(query.source, flags), data)
     assert found(query, data, cut=cut or None) == should
-    assert count(query, [(0, 0, data)] if data else [], lambda: False) == len(should)
+    assert count(query, [Piece.of(0, 0, data)] if data else [], lambda: False) == len(should)
 
 
 @settings(max_examples=8, deadline=None)
@@ -104,7 +105,7 @@ def test_an_expression_that_takes_for_ever_is_given_up_and_can_be_cancelled(tool
     with pytest.raises(QueryError, match="too long"):
         found(Query("^(a|aa)+$(?<=b)", True), data, tools)
     with pytest.raises(Cancelled):
-        list(sift(Query("^(a|aa)+$(?<=b)", True), [(0, 0, data)], lambda: True, tools))
+        list(sift(Query("^(a|aa)+$(?<=b)", True), [Piece.of(0, 0, data)], lambda: True, tools))
 
 
 @pytest.mark.parametrize(("text", "regex", "why"), [

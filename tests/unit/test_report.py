@@ -66,6 +66,20 @@ def test_phases_have_their_spread_and_their_cost(tmp_path):
     assert page.count("<polyline") >= 4 * 4
 
 
+def test_phases_are_pale_where_gpus_were_idle_and_a_hold_is_not(tmp_path):
+    run = RunBuilder(tmp_path / "run", world_size=1)
+    one = run.rank(0).start(NOW - 200).phase("Load", NOW - 200).phase("Train", NOW - 100)
+    for at in range(-190, 1, 10):
+        one.metrics(NOW + at, gpus=[{"index": 0, "util": [90 if -100 < at <= -50 else 0, 100]}])
+    one.fail(1, NOW - 50)
+    page = report(tmp_path / "run", tmp_path)
+    [pale] = re.findall(r'<path class="idle"[^>]* d="([^"]*)"', page)
+    [(begin, wide)] = re.findall(r"M([\d.]+) 8h([\d.]+)", pale)
+    assert float(begin) == pytest.approx(110, abs=1)
+    assert float(wide) == pytest.approx(970 / 2, abs=6)
+    assert "pale: GPUs idle" in page
+
+
 def test_nothing_that_a_run_says_becomes_markup(tmp_path):
     run = RunBuilder(tmp_path / "run", run_id=HOSTILE, world_size=1)
     rank = run.rank(0, host=HOSTILE).start(argv=(HOSTILE,)).phase(HOSTILE, NOW - 100)

@@ -16,6 +16,7 @@ TIMELINE = "timeline"
 LANES = "lanes"
 CHART = "chart"
 FAILURE = "failure"
+STACKS = "stacks"
 RUNS = "runs"
 TABLE = "table"
 VIEW = "view"
@@ -25,6 +26,7 @@ TITLES = {
     OVERVIEW: "Overview",
     RANK: "Rank",
     FAILURE: "Why it failed",
+    STACKS: "Stacks",
     LOG: "Log",
     GRID: "Grid",
     CELLS: "Among the cells",
@@ -41,7 +43,7 @@ TITLES = {
 
 ALL_RANKS = (OVERVIEW, GRID, TIMELINE)
 """Where all ranks are seen, and one of them is selected."""
-ONE_RUN = (*ALL_RANKS, RANK, LOG, FAILURE)
+ONE_RUN = (*ALL_RANKS, RANK, LOG, FAILURE, STACKS)
 
 
 @dataclass(frozen=True)
@@ -74,11 +76,11 @@ ACTIONS = (
     # What a run and its ranks are looked at with
     Action("open", "enter", "details", "Facts, progress, GPUs, phases and events of the selected rank", ALL_RANKS,
            "⏎", 1),
-    Action("log", "l", "log", "The rank's whole log: follow, scroll, search", (*ALL_RANKS, RANK), footer=2),
+    Action("log", "l", "log", "The rank's whole log: follow, scroll, search", (*ALL_RANKS, RANK, STACKS), footer=2),
     Action("merged", "M", "merged", "The logs of all ranks, or of the marked ones, as one in the order of time",
            (OVERVIEW, RANK, LOG)),
     Action("chart", "c", "chart", "Loss, rate, step time and GPUs over time: the marked ranks, else the selected one",
-           (OVERVIEW, RANK), footer=9),
+           (*ALL_RANKS, RANK), footer=9),
     Action("mark", "m", "mark", "Mark a rank, or unmark it: c charts the marked ones, M reads their logs as one",
            (OVERVIEW,)),
     Action("shell", "s", "shell", "A shell in the rank's working directory and environment",
@@ -93,6 +95,15 @@ ACTIONS = (
     Action("copy_ticket", "c", "copy", "Copy all this as Markdown, for a ticket", (FAILURE,), footer=2),
     Action("release_others", "X", "release others", "End the holds of all ranks but the one where it began", (FAILURE,),
            footer=6),
+    Action("unfold", "enter,space", "unfold", "The group's whole stack and its processes; of a process all its threads",
+           (STACKS,), "⏎", 1),
+    Action("stacks", "d", "stacks", "It hangs: take the stacks of the selected or the marked ranks, folded",
+           ONE_RUN, footer=13),
+    Action("stacks_all", "D", "all stacks", "The same of all ranks: who is where, and who differs from the many",
+           ONE_RUN, footer=14),
+    Action("older", "left_square_bracket", "older", "The stacks that were taken before these", (STACKS,), "[", 9),
+    Action("newer", "right_square_bracket", "newer", "The stacks that were taken after these", (STACKS,), "]", 10),
+    Action("copy_stacks", "c", "copy", "Copy who is where, with whole stacks", (STACKS,), footer=6),
     Action("grid", "o", "grid", "A cell for each rank: thousands at one glance", (OVERVIEW,), footer=9),
     Action("timeline", "t", "timeline", "Phases of all ranks over time: who was where when", (OVERVIEW, GRID),
            footer=9),
@@ -149,10 +160,10 @@ ACTIONS = (
     Action("cell_first", "g,home", "first", "The first rank", (CELLS,), "g", palette=False),
     Action("cell_last", "G,end", "last", "The last rank", (CELLS,), "G", palette=False),
     # A page
-    Action("page_line_down", "j", "down", "One row down", (RANK, FAILURE), "j ↓", palette=False),
-    Action("page_line_up", "k", "up", "One row up", (RANK, FAILURE), "k ↑", palette=False),
-    Action("page_top", "g", "top", "The top of the page", (RANK, FAILURE), palette=False),
-    Action("page_bottom", "G", "bottom", "The bottom of the page", (RANK, FAILURE), palette=False),
+    Action("page_line_down", "j", "down", "One row down", (RANK, FAILURE, STACKS), "j ↓", palette=False),
+    Action("page_line_up", "k", "up", "One row up", (RANK, FAILURE, STACKS), "k ↑", palette=False),
+    Action("page_top", "g", "top", "The top of the page", (RANK, FAILURE, STACKS), palette=False),
+    Action("page_bottom", "G", "bottom", "The bottom of the page", (RANK, FAILURE, STACKS), palette=False),
     # A log
     Action("follow", "f", "follow", "Go to the end and follow new lines, or stop following", (VIEW,), footer=1),
     Action("bottom", "G,end", "end", "The end of the log, and follow it", (VIEW,), "G", palette=False),
@@ -180,6 +191,8 @@ ACTIONS = (
     Action("mute", "m", "mute", "Choose which ranks are shown", (MERGED,), footer=5),
     Action("fold", "D", "fold", "Show a line that other ranks say too once, with their number", (MERGED,), footer=6),
     Action("wrap", "w", "wrap", "Wrap long lines, or scroll sideways", (LOG, MERGED), footer=6),
+    Action("in_full", "enter", "in full", "The line in its rank's whole log: nothing hidden, however long it is",
+           (LOG, MERGED), "⏎"),
     Action("scroll_right", "l", "right", "Scroll sideways, when lines are not wrapped", (LOG, MERGED), "l →",
            palette=False),
     Action("line_down", "j,down", "down", "One row down", (VIEW,), "j ↓", palette=False),
@@ -200,7 +213,7 @@ ACTIONS = (
     Action("help", "question_mark,f1", "help", "Keys, states and words", (APP,), "?", 90),
     Action("palette", "colon", "commands", "Find an action by its name (also ctrl+p)", (APP,), ":", palette=False),
     Action("toggle_theme", "T", "theme", "Light or dark", (APP,)),
-    Action("back", "escape", "back", "One step back", (RANK, LOG, MERGED, GRID, TIMELINE, CHART), "esc", 80,
+    Action("back", "escape", "back", "One step back", (RANK, LOG, MERGED, GRID, TIMELINE, CHART, STACKS), "esc", 80,
            palette=False),
     Action("back", "escape,w", "back", "One step back", (FAILURE,), "esc", 80, palette=False),
     Action("quit", "q,ctrl+c", "quit", "Leave; the run goes on (only a demo stops its workers)", (APP,),

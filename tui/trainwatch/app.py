@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
-import sys
-import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -32,14 +29,11 @@ from trainwatch.screens import wishes
 from trainwatch.screens.once import Palette
 from trainwatch.screens.run_screen import RunScreen
 from trainwatch.sources.base import Source, SourceError
-from trainwatch.targets import Named
 from trainwatch.taste import Taste
-from trainwatch.terminal import Watchdog, copied, no_screen, program
+from trainwatch.terminal import copied, program
 from trainwatch.widgets.keybar import perform
 from trainwatch.widgets.logtext import clean
 
-GRACE = 2.0
-"""Seconds that may pass from leaving the screen to the end of the program."""
 REPAINT, REPAINT_MANY = 0.25, 0.5
 """Seconds between two renderings of the state, however often it changes; of a run of more than `MANY` attempts."""
 MANY = 256
@@ -237,6 +231,12 @@ class TrainwatchApp(App[int]):
             self.run_worker(self.following.ask_many(wish.keys, wish.command), group="ask")
             self.notify(f"Asked {len(wish.keys)} ranks to {wish.command} their holds…", timeout=3, markup=False)
 
+    def on_take_stacks(self, wish: wishes.TakeStacks) -> None:
+        """Ask for stacks, beside all else; the screen that wishes for them shows what comes of it."""
+        following = self.following
+        if following is not None:
+            self.run_worker(following.take_stacks(wish.keys, lambda: self._changed(following)), group="ask")
+
     async def on_open_run(self, wish: wishes.OpenRun) -> None:
         """Watch another run; Esc comes back. A key that came twice opens it once."""
         if self._open_source is None or isinstance(self.screen, RunScreen):
@@ -355,89 +355,3 @@ class TrainwatchApp(App[int]):
 
 def _scopes(screen: Screen[object]) -> tuple[str, ...]:
     return tuple(getattr(screen, "SCOPES", ()))
-
-
-def run(
-    target: Path,
-    keep_hold: bool = True,
-    gpu_price: float | None = None,
-    on_failure: Alarm = Alarm(),  # noqa: B008
-    taste: Taste | None = None,
-) -> int:
-    """Show a run directory, or a directory of runs to pick from; returns the exit code. Raises TargetError.
-
-    With `keep_hold` holds are extended while shells are open beside their ranks. `gpu_price`: of an hour of one GPU.
-    `on_failure`: what is done on a run's first failure.
-    """
-    from trainwatch.opening import directory
-    from trainwatch_launcher.reader.runs import locate
-
-    async def opened(path: Path) -> Source:
-        return await directory(str(path))
-
-    is_root = locate(str(target)).is_root
-
-    async def app() -> TrainwatchApp:
-        source = None if is_root else await opened(target)
-        return TrainwatchApp(source, root=target, open_source=opened, keep_hold=keep_hold, gpu_price=gpu_price,
-                             on_failure=on_failure, taste=taste)  # fmt: skip
-
-    return _show(app)
-
-
-def run_logs(paths: Sequence[str], gpu_price: float | None = None, taste: Taste | None = None) -> int:
-    """Show logs that no launcher wrote; returns the exit code. Raises TargetError."""
-    from trainwatch.sources.foreign import ForeignSource
-    from trainwatch.sources.foreign_files import found
-
-    found(paths)  # what is wrong with the names is said before the screen is taken
-
-    async def app() -> TrainwatchApp:
-        return TrainwatchApp(ForeignSource(paths), gpu_price=gpu_price, taste=taste)
-
-    return _show(app)
-
-
-def run_elsewhere(
-    named: Named,
-    keep_hold: bool = True,
-    gpu_price: float | None = None,
-    on_failure: Alarm = Alarm(),  # noqa: B008
-    taste: Taste | None = None,
-) -> int:
-    """Show a run that is reached over hosts; returns the exit code. Raises SourceError."""
-    from trainwatch.commands.remote import ask
-    from trainwatch.opening import open_source
-
-    async def app() -> TrainwatchApp:
-        question = None if browser.is_there() else ask
-        source = await open_source(named, question)
-        return TrainwatchApp(source, keep_hold=keep_hold, gpu_price=gpu_price, on_failure=on_failure, taste=taste)
-
-    return _show(app)
-
-
-def _show(make: Callable[[], Awaitable[TrainwatchApp]]) -> int:
-    """Run an app, made in its own event loop: what was opened for it lives there."""
-    missing = "" if browser.is_there() else no_screen()
-    if missing:
-        print(f"trainwatch: {missing}; scripts use: trainwatch status TARGET", file=sys.stderr)
-        return 2
-
-    async def show() -> int:
-        # thousands of ranks mean a million small objects that live long and are in no cycles: looking through them for
-        # some, as often as Python does by itself, costs more than all else
-        gc.set_threshold(50_000, 20, 50)
-        app = await make()
-        watchdog = Watchdog(lambda code: app.call_from_thread(app.exit, code, return_code=code))
-        watchdog.start()
-        await app.run_async()
-        watchdog.stop()
-        code = app.return_code or 0
-        # a thread that reads from storage that hangs would be waited for, and the prompt with it
-        last = threading.Timer(GRACE, os._exit, [code])
-        last.daemon = True
-        last.start()
-        return code
-
-    return asyncio.run(show())

@@ -30,6 +30,7 @@ commands, each with its own --help:
   trainwatch logs TARGET [--rank N] [-f]         logs for pipes: filtered, merged, followed
   trainwatch hold TARGET --rank N --release      end or extend (--extend 2h) the hold of a failed worker
   trainwatch shell TARGET --rank N               a shell in the rank's directory and environment
+  trainwatch stacks TARGET                       it hangs: where all ranks' processes are, folded
   trainwatch report TARGET                       a run as one page of HTML, for a ticket
   trainwatch serve TARGET                        the screen in a browser
   trainwatch inspect LOG...                      what any log says: newest step, loss, rates, phases
@@ -52,6 +53,7 @@ COMMANDS = {
     "logs": "trainwatch.commands.logs",
     "hold": "trainwatch.commands.hold",
     "shell": "trainwatch.commands.shell",
+    "stacks": "trainwatch.commands.stacks",
     "inspect": "trainwatch.commands.inspect",
     "report": "trainwatch.commands.report",
     "serve": "trainwatch.commands.serve",
@@ -144,6 +146,7 @@ def _watch(argv: list[str]) -> int:
     from trainwatch.commands.arguments import alarm_for, price_of_gpus
     from trainwatch.commands.targets import TargetError, find, is_remote, named
     from trainwatch.config import load
+    from trainwatch.loglist import is_log
     from trainwatch.taste import of_user
 
     options = parser().parse_args(argv)
@@ -164,29 +167,20 @@ def _watch(argv: list[str]) -> int:
             written = getattr(meant.target, "path", written)
         target = find(written)
     except TargetError as error:
-        if written is not None and _is_log(written):
+        if written is not None and is_log(written):
             return _watch_logs([written], paid, taste)
         if options.target is not None and options.target.isidentifier() and not Path(options.target).exists():
             raise TargetError(f"{error} (commands are {', '.join(COMMANDS)})") from None
         raise
-    from trainwatch.app import run
 
-    code: int = run(Path(target.path), keep_hold, paid, alarm, taste)
+    from trainwatch.showing import run_directory
+
+    code: int = run_directory(Path(target.path), keep_hold, paid, alarm, taste)
     return code
 
 
-def _is_log(path: str) -> bool:
-    """Whether a path that is no run is a log, or a directory with logs in it."""
-    from trainwatch.loglist import logs_in
-
-    try:
-        return Path(path).is_file() or (Path(path).is_dir() and bool(logs_in(path)))
-    except OSError:
-        return False
-
-
 def _watch_logs(paths: list[str], gpu_price: float | None, taste: Taste) -> int:
-    from trainwatch.app import run_logs
+    from trainwatch.showing import run_logs
 
     code: int = run_logs(paths, gpu_price, taste)
     return code
@@ -195,8 +189,8 @@ def _watch_logs(paths: list[str], gpu_price: float | None, taste: Taste) -> int:
 def _watch_elsewhere(
     meant: Named, keep_hold: bool, gpu_price: float | None, alarm: Alarm, taste: Taste
 ) -> int:
-    from trainwatch.app import run_elsewhere
     from trainwatch.commands.targets import TargetError
+    from trainwatch.showing import run_elsewhere
     from trainwatch.sources.base import SourceError
 
     try:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from trainwatch.link import Link
 from trainwatch.logs import Logs
@@ -14,14 +15,21 @@ from trainwatch.model.clock import server_time
 from trainwatch.model.keeping import Keeping
 from trainwatch.model.rows import row_of
 from trainwatch.model.skew import OurClock
+from trainwatch.model.stacks import Taken
 from trainwatch.model.state import EMPTY, Run, apply
 from trainwatch.model.waking import Waking
 from trainwatch.sources.base import ShellPlan, Source, SourceError
 from trainwatch.sources.foreign import ForeignSource
+from trainwatch.takings import Takings
 from trainwatch.widgets.log_loader import ReadError
 from trainwatch_launcher.reader.attempt import log_path
 from trainwatch_launcher.reader.changes import AttemptKey
+from trainwatch_launcher.reader.idle import LINES
 from trainwatch_launcher.rundir.gpus import Metrics
+from trainwatch_launcher.rundir.stacks import Dump
+
+if TYPE_CHECKING:
+    from trainwatch_launcher.reader.spans import Span
 
 AT_ONCE = 32
 """Requests that are written at the same time."""
@@ -103,6 +111,7 @@ class Following:
         """Set when it is followed no more."""
         self._not_kept: set[AttemptKey] = set()
         self._notes: list[Answer] = []
+        self._takings = Takings(source)
 
     @property
     def run(self) -> Run:
@@ -145,6 +154,32 @@ class Following:
         except SourceError as error:
             raise ReadError(str(error)) from None
 
+    async def idle(self, keys: Sequence[AttemptKey], since: Sequence[float]) -> Mapping[AttemptKey, Sequence[Span]]:
+        """When the GPUs of some attempts were idle or at work. Raises ReadError."""
+        try:
+            return await self._source.read_idle(keys, since, LINES)
+        except SourceError as error:
+            raise ReadError(str(error)) from None
+
+    def taking(self, key: AttemptKey) -> Taken | None:
+        """What became of the newest request for an attempt's stacks; None when there was none."""
+        return self._takings.of(key, self._run)
+
+    async def take_stacks(self, keys: Sequence[AttemptKey], changed: Callable[[], None]) -> None:
+        """Ask for stacks, and call `changed` when all have been asked; `taking` tells what comes of it."""
+        await self._takings.ask(keys, self.now())
+        changed()
+
+    async def stacks(self, key: AttemptKey, most: int) -> Sequence[Dump]:
+        """The newest stacks of an attempt, newest first, on our clock. Raises ReadError."""
+        try:
+            found = await self._source.read_stacks(key, most)
+        except SourceError as error:
+            raise ReadError(str(error)) from None
+        for dump in found:
+            dump.time += self._shift(key)
+        return found
+
     async def follow(self, changed: Callable[[], None]) -> None:
         """Apply what the source says until it is closed; `changed` is called after each batch."""
         try:
@@ -185,6 +220,7 @@ class Following:
 
     def answers(self) -> list[Answer]:
         """The answers that came since the last call, and the requests that got none in time."""
+        self._takings.check(self._run, self.now())
         for request, asked in list(self._asked.items()):
             attempt = self._run.attempts.get(asked.key)
             event = attempt.answer(request) if attempt is not None else None

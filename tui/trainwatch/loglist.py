@@ -70,6 +70,14 @@ def logs_in(directory: str) -> list[LogFile]:
     return found
 
 
+def is_log(path: str) -> bool:
+    """Whether a path that is no run is a log, or a directory with logs in it."""
+    try:
+        return Path(path).is_file() or (Path(path).is_dir() and bool(logs_in(path)))
+    except OSError:
+        return False
+
+
 def _rank_of(path: Path, base: str) -> int | None:
     rank = rank_in(path.name)
     if rank is None and path.stem in STREAMS and str(path.parent) != base:

@@ -23,7 +23,7 @@ class Logs:
         """Whether a log is only a part of its file, so that its bytes are not all its own."""
         self.keys = tuple(keys)
         self._source, self._shift = source, shift
-        self._number = 0
+        self._files: list[int] = []
 
     async def read(self, offset: int, length: int) -> bytes:
         """Bytes of the first log; fewer at its end. Raises ReadError."""
@@ -34,16 +34,21 @@ class Logs:
 
     async def ends(self) -> list[int]:
         """Bytes in each log now; none, once, when another file has taken a log's place. Raises ReadError."""
-        try:
-            if len(self.keys) == 1:
+        if len(self.keys) == 1:
+            try:
                 file = await self._source.log_file(self.keys[0])
-                before, self._number = self._number, file.number
-                return [file.size if before in (0, file.number) else 0]
-        except SourceError as error:
-            raise ReadError(str(error)) from None
+            except SourceError as error:
+                raise ReadError(str(error)) from None
+            return self._of_same_files([file.size], [file.number])
         async for facts, _ in self.ask("ends"):
-            return list(facts["ends"])
+            return self._of_same_files(facts["ends"], facts["files"])
         raise ReadError("no answer")
+
+    def _of_same_files(self, ends: Sequence[int], files: Sequence[int]) -> list[int]:
+        """The ends, 0 for a log that is another file than it was at the last look."""
+        before = self._files or files
+        self._files = [new or old for old, new in zip(before, files, strict=True)]
+        return [end if new in (old, 0) or not old else 0 for end, old, new in zip(ends, before, files, strict=True)]
 
     async def line(self, log: int, offset: int) -> int:
         """The number of the line with a byte of one of the logs, from 0. Raises ReadError."""

@@ -101,13 +101,15 @@ def _types(tree: ast.Module, lines: list[bytes]) -> Iterator[tuple[Place, Place,
 def _not_needed(tree: ast.Module, hidden: list[ast.If], in_classes: set[int]) -> Iterator[tuple[Place, Place, bytes]]:
     """At a module's top: what only the cut parts had needed."""
     annotated = [node for node in ast.walk(tree) if isinstance(node, ast.AnnAssign)]
+    flags = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == "TYPE_CHECKING"]
+    asked = sum(isinstance(node.ctx, ast.Load) for node in flags)
     typed = any(id(node) in in_classes or node.value is None for node in annotated)
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and node.module == "__future__" and not typed:
             yield _begin(node), _end(node), b""
         target = node.targets[0] if isinstance(node, ast.Assign) else None
         is_flag = isinstance(target, ast.Name) and target.id == "TYPE_CHECKING"
-        if is_flag and all(block in tree.body for block in hidden):
+        if is_flag and asked == len(hidden) and all(block in tree.body for block in hidden):
             yield _begin(node), _end(node), b""
 
 

@@ -110,6 +110,29 @@ def read_metrics(server: Server, asked: Facts) -> Iterator[bytes]:
         yield data[offset:offset + PART]
 
 
+def read_stacks(server: Server, asked: Facts) -> Iterator[bytes]:
+    """The newest files of an attempt with stacks, compressed."""
+    from trainwatch_launcher.reader import stacks
+
+    directory = _directory(server, _key(asked))
+    try:
+        data = stacks.packed(stacks.newest(directory, int(asked["most"])))
+    except OSError as error:
+        raise OperationError("the stacks in %s cannot be read: %s" % (directory, error.strerror or error)) from None
+    for offset in range(0, len(data), PART):
+        yield data[offset:offset + PART]
+
+
+def read_idle(server: Server, asked: Facts) -> Iterator[bytes]:
+    """When the GPUs of some attempts were idle: a line for each, by their order."""
+    from trainwatch_launcher.reader.idle import idle_spans
+    from trainwatch_launcher.reader.spans import encode
+
+    for key, since in zip(asked["keys"], asked["since"]):
+        directory = server.attempt_directory(decode_key(key))
+        yield encode(idle_spans(directory, float(since), int(asked["lines"])) if directory is not None else [])
+
+
 def request(server: Server, asked: Facts) -> Facts:
     """Ask an attempt's launcher for something."""
     from trainwatch_launcher.reader.requests import RequestError, write_request
@@ -154,7 +177,7 @@ def shell(server: Server, asked: Facts) -> Facts:
 
 OPERATIONS: dict[str, Callable[[Server, Facts], Any]] = {
     "find": find, "runs": runs, "log_size": log_size, "read_log": read_log, "read_metrics": read_metrics,
-    "request": request, "withdraw": withdraw, "shell": shell,
+    "read_stacks": read_stacks, "read_idle": read_idle, "request": request, "withdraw": withdraw, "shell": shell,
 }  # fmt: skip
 
 

@@ -1,12 +1,12 @@
 """Whether GPUs earn their money: for how long they were idle, and when one worked last."""
 from __future__ import annotations
 
+from trainwatch_launcher.rundir.gpus import IDLE
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Mapping, Sequence
 
-IDLE = 5
-"""Per cent of utilisation below which a GPU is idle in the second that was sampled."""
 LONGEST_GAP = 15.0
 """Seconds between two samples above which nothing is known of the time between: the driver did not answer."""
 

@@ -11,7 +11,7 @@ from _thread import allocate_lock
 from collections import OrderedDict
 
 from trainwatch_launcher.reader import cuts, pages, searching
-from trainwatch_launcher.reader.log import LogIndex
+from trainwatch_launcher.reader.log import LogIndex, number
 from trainwatch_launcher.reader.query import Query, QueryError
 from trainwatch_launcher.reader.sieve import Cancelled
 from trainwatch_launcher.reader.timeline import TimedLog
@@ -31,6 +31,8 @@ KEPT = 512
 MOST_LINES = 2000
 """Lines in one page."""
 MOST_PLACES = 2000
+MOST_READ = 1 << 20
+"""Bytes in one part of what is read."""
 TELL_EVERY = 0.2
 """Seconds between two words on how far a count is."""
 
@@ -93,10 +95,14 @@ def _only(name: LogName) -> Query | None:
 
 
 def _ends(logs: list[TimedLog], asked: Facts, stop: Stop) -> Answer:
-    """`ends`: bytes in each log now. When `whole` is asked for also where its last whole line ends."""
+    """`ends`: bytes in each log now, and `files`: the numbers of these files, which tell that another is in its place.
+
+    When `whole` is asked for also where the last whole line of each ends.
+    """
     ends = [log.size() for log in logs]
+    files = [number(log.path) for log in logs]
     whole = {"whole": [log.line_start(end) for log, end in zip(logs, ends)]} if asked.get("whole") else {}
-    yield {"ends": ends, **whole}, b""
+    yield {"ends": ends, "files": files, **whole}, b""
 
 
 def _cuts(logs: list[TimedLog], asked: Facts, stop: Stop) -> Answer:
@@ -206,8 +212,20 @@ def _places(logs: list[TimedLog], asked: Facts, stop: Stop) -> Answer:
     }, b""
 
 
+def _read(logs: list[TimedLog], asked: Facts, stop: Stop) -> Answer:
+    """The bytes of `log` from `start` to `end`, in parts, as far as there are so many."""
+    log, at, end = logs[int(asked["log"])], int(asked["start"]), int(asked["end"])
+    while at < end and not stop():
+        data = log.read(at, min(MOST_READ, end - at))
+        if not data:
+            return
+        yield {}, data
+        at += len(data)
+
+
 OPERATIONS: dict[str, Callable[[list[TimedLog], Facts, Stop], Answer]] = {
     "ends": _ends, "cuts": _cuts, "span": _span, "page": _page, "search": _search, "count": _count, "places": _places,
+    "read": _read,
 }  # fmt: skip
 SLOW = frozenset(("search", "count"))
 """Operations that may take long, however large the machine; a page does when it has queries."""

@@ -35,13 +35,28 @@ def size(path: str) -> int:
     return facts.st_size if stat.S_ISREG(facts.st_mode) else 0
 
 
+def number(path: str) -> int:
+    """The number of the file that is a log now; 0 when there is none, or when that cannot be seen."""
+    try:
+        return os.lstat(path).st_ino
+    except OSError:
+        return 0
+
+
+def opened(path: str) -> int | None:
+    """A descriptor for reading a log; None when there is none. Raises OSError."""
+    try:
+        return os.open(path, READ_FLAGS)
+    except FileNotFoundError:
+        return None
+
+
 def read(path: str, offset: int, length: int) -> bytes:
     """Up to `length` bytes from `offset` on; fewer at the end, none when there is no log. Raises OSError."""
     if length <= 0 or offset < 0:
         return b""
-    try:
-        fd = os.open(path, READ_FLAGS)
-    except FileNotFoundError:
+    fd = opened(path)
+    if fd is None:
         return b""
     try:
         data = os.pread(fd, length, offset)
@@ -205,12 +220,11 @@ class LogIndex:
         """Whether another file is in the place of one that no launcher wrote: those are rotated."""
         if self.index_path:
             return False
-        try:
-            number = os.lstat(self.log_path).st_ino
-        except OSError:
+        found = number(self.log_path)
+        if not found:
             return False
-        before, self._number = self._number, number
-        return before not in (0, number)
+        before, self._number = self._number, found
+        return before not in (0, found)
 
     def _index_size(self) -> int:
         """Bytes in the index now; an index that cannot be seen is none: lines are counted then."""

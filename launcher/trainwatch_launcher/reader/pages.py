@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import struct
 import time as clocks
+from bisect import bisect_left
 
 from trainwatch_launcher.reader import cuts as cuts_
-from trainwatch_launcher.reader.sieve import HERE, PIECE, sift
+from trainwatch_launcher.reader.pieces import Piece, blocks
+from trainwatch_launcher.reader.sieve import HERE, sift
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
     from trainwatch_launcher.reader.cuts import Cuts
     from trainwatch_launcher.reader.query import Query
-    from trainwatch_launcher.reader.sieve import Piece, Tools
+    from trainwatch_launcher.reader.sieve import Tools
     from trainwatch_launcher.reader.timeline import TimedLog
 else:
     from collections import namedtuple
@@ -134,7 +136,7 @@ class _Maker:
         keyed: list[tuple[float, int, int, int, bool]] = []
         for number, log in enumerate(self._logs):
             if low[number] < high[number]:
-                keyed += self._lines(number, log, low[number], high[number], starts)
+                keyed += self._lines(number, log, low[number], high[number], starts, most + 1)
         keyed.sort()
         if len(keyed) <= most:
             return self._entries(keyed), high if self._wanted.down else low
@@ -148,9 +150,12 @@ class _Maker:
         return self._entries(chosen), cuts
 
     def _lines(
-        self, number: int, log: TimedLog, low: int, high: int, passed: dict[int, list[int]] | None
+        self, number: int, log: TimedLog, low: int, high: int, passed: dict[int, list[int]] | None, most: int
     ) -> list[tuple[float, int, int, int, bool]]:
-        """(time, log, start, end, hit) of the lines of one log between two offsets that are to be shown."""
+        """(time, log, start, end, hit) of the lines of one log between two offsets that are to be shown.
+
+        Of those that have passed, where there are more than `most`, no more than the first (or last) so many.
+        """
         if passed is None:
             data = log.read(low, high - low)
             starts = line_starts(low, data)
@@ -159,9 +164,12 @@ class _Maker:
             stops.append(low + len(data) - data.endswith(b"\n"))
             return [(time, number, start, stop, True) for time, start, stop in zip(times, starts, stops)]
         hits = passed.get(number, [])
+        first, last = bisect_left(hits, low), bisect_left(hits, high)  # beyond are those whose neighbours may be here
+        hits = hits[:first + most] if self._wanted.down else hits[max(0, last - most):]
         shown = self._near(log, hits, low, high) if self._wanted.context else dict.fromkeys(hits, True)
         lines, time = [], 0.0
-        for start in sorted(shown):
+        starts = sorted(shown)
+        for start in starts[:most] if self._wanted.down else starts[-most:]:
             stop = log.next_start(start, self._ends[number])
             if log.read(stop - 1, 1) == b"\n":
                 stop -= 1
@@ -206,7 +214,10 @@ class _Maker:
     def _sifted(self, numbers: list[int], queries: list[Query], low: Cuts, high: Cuts) -> dict[int, list[int]]:
         pieces = (piece for at in numbers for piece in blocks(self._logs[at], at, low[at], high[at]))
         if not queries:
-            return {number: line_starts(start, data) for number, start, data in _whole(pieces)}
+            starts: dict[int, list[int]] = {}
+            for piece in pieces:
+                starts.setdefault(piece.log, []).extend(line_starts(piece.start, piece.content))
+            return starts
         return passing(queries, pieces, lambda number, start: self._logs[number].line(start),
                        self._cancelled, self._tools)
 
@@ -226,38 +237,11 @@ def passing(
     return passed
 
 
-def _whole(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """Pieces of the same log as one."""
-    parts: dict[int, tuple[int, list[bytes]]] = {}
-    for number, start, data in pieces:
-        parts.setdefault(number, (start, []))[1].append(data)
-    for number, (start, found) in parts.items():
-        yield number, start, b"".join(found)
-
-
 def _lines_at(places: dict[int, list[int]], line: Callable[[int, int], bytes]) -> Iterator[Piece]:
     """Lines as pieces, many small ones."""
     for number, starts in places.items():
         for start in starts:
-            yield number, start, line(number, start)
-
-
-def blocks(log: TimedLog, number: int, low: int, high: int) -> Iterator[tuple[int, int, bytes]]:
-    """The bytes between two beginnings of lines as pieces of whole lines."""
-    at = low
-    while at < high:
-        data = log.read(at, min(PIECE, high - at))
-        if not data:
-            return
-        if at + len(data) < high:
-            whole = data.rfind(b"\n") + 1
-            if not whole:
-                end = log.next_start(at + len(data), high)
-                data += log.read(at + len(data), end - at - len(data))
-                whole = len(data)
-            data = data[:whole]
-        yield number, at, data
-        at += len(data)
+            yield Piece.of(number, start, line(number, start))
 
 
 def line_starts(offset: int, data: bytes) -> list[int]:

@@ -10,7 +10,7 @@ from trainwatch_launcher.rundir import paths
 from trainwatch_launcher.rundir.files import encode, write_all
 from trainwatch_launcher.rundir.records import Request
 
-COMMANDS = ("release", "extend", "signal", "stop")
+COMMANDS = ("release", "extend", "signal", "stop", "stacks")
 SUFFIX = ".json"
 
 CAUSES = {
@@ -30,7 +30,7 @@ class RequestError(Exception):
 def write_request(
     attempt_directory: str, command: str, seconds: float | None = None, signal: str | None = None, by: str = ""
 ) -> str:
-    """Ask an attempt's launcher for `release`, `extend` (by `seconds`), `signal` or `stop`.
+    """Ask an attempt's launcher for `release`, `extend` (by `seconds`), `signal`, `stop` or `stacks`.
 
     Returns the request's id, which the launcher's `control` event answers. `by` says who asks: user@host, by default
     ours. Raises RequestError.

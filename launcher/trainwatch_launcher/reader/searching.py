@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from array import array
 
-from trainwatch_launcher.reader.pages import blocks, passing
+from trainwatch_launcher.reader.pages import passing
+from trainwatch_launcher.reader.pieces import blocks
 from trainwatch_launcher.reader.sieve import HERE, count
 
 TYPE_CHECKING = False
@@ -19,8 +20,11 @@ if TYPE_CHECKING:
 
 FIRST = 1 << 20
 """Bytes in the first block: what is near is told soon."""
-LARGEST = 64 << 20
-TOGETHER = 32 << 20
+FASTER = 8
+"""Each block is so many times as long as the one before it: to start a program takes as long as ten megabytes …"""
+LARGEST = 128 << 20
+"""… up to this, since nothing is told before a block's end."""
+TOGETHER = 128 << 20
 """Bytes of small logs that are looked through at once."""
 MOST = 200_000
 """So many hits are told one by one; of further ones only how many a block has."""
@@ -45,11 +49,12 @@ def search(
 
     Raises QueryError, Cancelled and OSError.
     """
-    told = 0
+    told, density = 0, 0.0
     for batch in _batches(logs, _order(logs, froms, ends, at, down)):
         only = logs[batch[0][0]].only
         wanted = [*queries, only] if only is not None else list(queries)
-        if told > MOST and len(wanted) == 1:
+        size = sum(high - low for _, low, high in batch)
+        if told + density * size > MOST and len(wanted) == 1:
             for number, low, high in batch:
                 lines = count(wanted[0], blocks(logs[number], number, low, high), cancelled, tools)
                 yield Found(number, low, high, lines, None)
@@ -60,6 +65,7 @@ def search(
             starts = array("Q", passed.get(number, ()))
             told += len(starts)
             yield Found(number, low, high, len(starts), starts if told <= MOST else None)
+        density = sum(map(len, passed.values())) / max(1, size)
 
 
 def _batches(logs: Sequence[TimedLog], order: Iterator[Block]) -> Iterator[list[Block]]:
@@ -106,4 +112,4 @@ def _blocks(log: TimedLog, number: int, low: int, high: int, down: bool, step: i
             edge = low if edge <= low else edge
             yield number, edge, high
             high = edge
-        step = min(step * 4, LARGEST)
+        step = min(step * FASTER, LARGEST)

@@ -21,15 +21,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Iterable, Iterator
 
+    from trainwatch_launcher.reader.pieces import Piece
     from trainwatch_launcher.reader.query import Query
 
-    Piece = tuple[int, int, bytes]
-    """A log's number, where the bytes begin in it, and whole lines of it."""
     Hits = tuple[int, list[int]]
     """A log's number, and where lines that match begin in it."""
 
-PIECE = 1 << 20
-"""Bytes that are looked through between two looks at whether somebody still wants to know."""
+PIPE = 1 << 20
+"""Bytes on their way to a program."""
 MOST_KEPT = 16 << 20
 """Bytes of coloured pieces that one program's hits may still lie in; with more, another one is started."""
 STUCK = 20.0
@@ -129,9 +128,9 @@ def sift(
     stream: _Stream | None = None
     try:
         for piece in pieces:
-            if not piece[2]:
+            if not piece.length:
                 continue
-            who, data = _chosen(query, piece[2], tools)
+            who, data = _chosen(query, piece, tools)
             if stream is None or stream.who != who or stream.kept > MOST_KEPT:
                 if stream is not None:
                     yield from stream.finish()
@@ -145,14 +144,13 @@ def sift(
             stream.kill()
 
 
-def _chosen(query: Query, data: bytes, tools: Tools) -> tuple[str, bytes]:
-    """Who looks through these bytes, and the bytes without their colours."""
-    if b"\x1b" in data:
-        data = SGR.sub(b"", data)
+def _chosen(query: Query, piece: Piece, tools: Tools) -> tuple[str, bytes | None]:
+    """Who looks through a piece, and its bytes without their colours; None when they are as they are."""
+    data = SGR.sub(b"", piece.content) if piece.holds(b"\x1b") else None
     if query.agreed and tools.can(BYTES):
-        if query.in_bytes or data.isascii():
+        if query.in_bytes or (piece.is_ascii if data is None else data.isascii()):
             return BYTES, data
-        if tools.can(TEXT) and _is_text(data):
+        if tools.can(TEXT) and _is_text(piece.content if data is None else data):
             return TEXT, data
     return PYTHON, data
 
@@ -176,8 +174,9 @@ class _Stream:
         self._counting = counting
         self.kept = 0
         self._fed = 0
-        self._pieces: deque[tuple[int, Piece, bytes]] = deque()
-        """(where it began in the stream, piece, what was fed of it: nothing when that was the piece itself)"""
+        self._pieces: deque[tuple[int, int, int, bytes, bytes]] = deque()
+        """(where it began in the stream, log, offset, its bytes, what was fed of them), the last two only where what
+        was fed is not the same."""
         self._tail = b""
         self._in_line = False
         argv, env = command
@@ -192,23 +191,40 @@ class _Stream:
         os.set_blocking(self._in, False)
         for fd in (self._in, self._out):
             try:
-                fcntl.fcntl(fd, _SET_PIPE_SIZE, PIECE)
+                fcntl.fcntl(fd, _SET_PIPE_SIZE, PIPE)
             except OSError:
                 pass  # not Linux, or no more is allowed
         self._poll = select.poll()
         self._poll.register(self._out, select.POLLIN)
         self._moved = time.monotonic()
 
-    def feed(self, piece: Piece, data: bytes) -> Iterator[Hits]:
-        changed = len(data) != len(piece[2])
-        if not data.endswith(b"\n"):
-            data += b"\n"
-        self._pieces.append((self._fed, (piece[0], piece[1], piece[2] if changed else b""), data if changed else b""))
-        self._fed += len(data)
-        self.kept += len(data) + len(piece[2]) if changed else 0
-        view = memoryview(data)
+    def feed(self, piece: Piece, data: bytes | None) -> Iterator[Hits]:
+        """A piece, or `data` in its place."""
+        if data is None:
+            self._pieces.append((self._fed, piece.log, piece.start, b"", b""))
+            self._fed += piece.length
+            yield from self._give(piece.give, piece.length)
+            whole = piece.is_whole
+        else:
+            self._pieces.append((self._fed, piece.log, piece.start, piece.content, data))
+            self._fed += len(data)
+            self.kept += len(data) + piece.length
+            view = memoryview(data)
+
+            def give(sink: int, done: int) -> int:
+                return done + os.write(sink, view[done:])
+
+            yield from self._give(give, len(data))
+            whole = data.endswith(b"\n")
+        if not whole:
+            self._fed += 1
+            yield from self._give(lambda sink, done: os.write(sink, b"\n"), 1)
+
+    def _give(self, give: Callable[[int, int], int], length: int) -> Iterator[Hits]:
+        """Call `give` with the pipe and how much it took so far, which it returns anew, until all is given."""
+        done = 0
         self._poll.register(self._in, select.POLLOUT)
-        while view:
+        while done < length:
             for fd, happened in self._wait():
                 if fd == self._out:
                     yield from self._read()
@@ -218,7 +234,7 @@ class _Stream:
                     raise QueryError("what looks for it has ended: %s" % self._said())
                 else:
                     try:
-                        view = view[os.write(self._in, view):]
+                        done = give(self._in, done)
                     except (BlockingIOError, BrokenPipeError):
                         pass
         self._poll.unregister(self._in)
@@ -264,7 +280,7 @@ class _Stream:
 
     def _read(self) -> list[Hits]:
         """Hits in what it has printed; of a line only the number before the colon is of interest."""
-        data = os.read(self._out, PIECE)
+        data = os.read(self._out, PIPE)
         if not data:
             self._ended = True
             return []
@@ -290,7 +306,7 @@ class _Stream:
         while places:
             while len(self._pieces) > 1 and self._pieces[1][0] <= places[0]:
                 self._pieces.popleft()
-            begun, (log, offset, original), fed = self._pieces[0]
+            begun, log, offset, original, fed = self._pieces[0]
             inside = len(places) if len(self._pieces) == 1 else bisect_left(places, self._pieces[1][0])
             here, places = places[:inside], places[inside:]
             if fed:

@@ -99,14 +99,19 @@ def _open(path: str, flags: int, mode: int) -> int:
 
 
 def replace_file(path: str, record: Record, mode: int = 0o600) -> None:
-    """Replace a small file atomically: a reader sees the old one or the new one. Raises OSError.
+    """Replace a small file with one record, as `replace_bytes` does. Raises OSError."""
+    replace_bytes(path, encode(record), mode)
+
+
+def replace_bytes(path: str, data: bytes, mode: int = 0o600) -> None:
+    """Replace a file atomically: a reader sees the old one or the new one. Raises OSError.
 
     The temporary file lies beside it and carries our process id, so that two writers never share one.
     """
     temporary = "%s.%d.tmp" % (path, os.getpid())
     fd = _open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     try:
-        write_all(fd, encode(record))
+        write_all(fd, data)
     finally:
         os.close(fd)
     os.replace(temporary, path)

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from typing import Any, Mapping
 
 
+IDLE = 5
+"""Per cent of utilisation below which a GPU is idle."""
+
+
 class Gpu(Record):
     """One GPU or MIG instance of a rank, as it was a moment ago. What the driver does not tell is None."""
 

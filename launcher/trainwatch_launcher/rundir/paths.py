@@ -13,6 +13,8 @@ METRICS = "metrics.jsonl"
 CONTROL = "control"
 FAILURES = "failures"
 
+STACKS_PREFIX, STACKS_SUFFIX = "stacks-", ".txt"
+
 RANK_PREFIX = "rank-"
 LOCAL_PREFIX = "local-"
 ATTEMPT_PREFIX = "attempt-"
@@ -37,6 +39,16 @@ def attempt_name(attempt: int) -> str:
 def failure_name(rank: int, attempt: int) -> str:
     """The file in `failures/` in which an attempt tells the others that it failed: `rank-00003.1.json`."""
     return "%s.%d.json" % (rank_name(rank), attempt)
+
+
+def stacks_name(number: int) -> str:
+    """The file in an attempt that has the stacks taken as its `number`-th: `stacks-1.txt`."""
+    return "%s%d%s" % (STACKS_PREFIX, number, STACKS_SUFFIX)
+
+
+def stacks_number(name: str) -> int | None:
+    """The number in `stacks-1.txt`; None when it is not such a name."""
+    return number_of(name[: -len(STACKS_SUFFIX)], STACKS_PREFIX) if name.endswith(STACKS_SUFFIX) else None
 
 
 def number_of(name: str, prefix: str) -> int | None:

@@ -58,6 +58,8 @@ class Status(Record):
     phase_since: float | None = None
     phase_count: int = 0
     stalled_since: float | None = None
+    stacks: int | None = None
+    """The newest of its files with stacks."""
 
     output_bytes: int = 0
     output_lines: int = 0
@@ -73,6 +75,8 @@ class Status(Record):
     loss: float | None = None
     loss_text: str = ""
     """`nan`, `inf` or `-inf` when the loss is none that JSON can hold; empty otherwise."""
+    loss_bad_since: int | None = None
+    """The step at which the loss was first seen to be no finite number; None while it is one."""
     lr: float | None = None
     grad_norm: float | None = None
     ms_per_iter: float | None = None
@@ -156,7 +160,7 @@ class Request(Record):
     format: int = FORMAT
     id: str
     command: str
-    """`release`, `extend`, `signal` or `stop`."""
+    """`release`, `extend`, `signal`, `stop` or `stacks`."""
     by: str = ""
     """Who asks: user@host."""
     time: float = 0.0

@@ -167,6 +167,27 @@ def test_what_a_framework_prints_is_in_the_status_and_the_history(launch):
     assert (progress["step"], progress["loss"]) == (final.step, final.loss)
 
 
+def test_since_which_step_the_loss_is_no_number_is_kept_through_output_that_says_nothing_of_it(launch, tmp_path):
+    script = """
+import sys
+for line in sys.stdin:
+    print(*["noise"] * 30_000 * ("it 9" in line), line.strip(), sep="\\n", flush=True)
+"""
+    tell = tmp_path / "tell"
+    os.mkfifo(tell)
+    patterns = [r"--progress-pattern=it (?P<step>\d+) L=(?P<loss>\S+)", r"--progress-pattern=it (?P<step>\d+)$"]
+    command = f"exec {sys.executable} -c '{script}' < {tell}"
+    launched = launch.start("sh", "-c", command, options=[*SOON, *patterns])
+    with tell.open("w", buffering=1) as say:
+        for line, bad_since in (("it 6 L=2.5", None), ("it 7 L=nan", 7), ("it 8 L=nan", 7), ("it 9", 7),
+                                ("it 10 L=nan", 7), ("it 11 L=2.4", None)):  # fmt: skip
+            say.write(line + "\n")
+            step = int(line.split()[1])
+            status = when_status(launched, lambda status, step=step: status.step == step, line)
+            assert status.loss_bad_since == bad_since, line
+            assert status.loss_text == ("nan" if bad_since else ""), line
+
+
 def test_a_step_is_read_in_the_user_s_own_words(launch):
     script = "echo 'it 7 of 90: L=nan'; echo 'B 3'; sleep 60"
     patterns = [r"--progress-pattern=it (?P<step>\d+) of (?P<total>\d+): L=(?P<loss>\S+)",

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from trainwatch.commands import logs_reading
 from trainwatch.commands.logs_reading import Line, NothingError, Reading
 from trainwatch.commands.targets import Followed, run_directory
+from trainwatch.loglist import is_log
 from trainwatch.model import naming
 from trainwatch.sources.base import SourceError
 from trainwatch_launcher.reader.changes import AttemptKey
@@ -17,7 +18,10 @@ from trainwatch_launcher.reader.query import Query, QueryError
 from trainwatch_launcher.reader.runs import TargetError
 from trainwatch_launcher.textline import plain
 
-DESCRIPTION = "Print the logs of a run, for pipes: one rank's as it is, several ranks' with the rank before each line."
+DESCRIPTION = (
+    "Print the logs of a run, or logs that no launcher wrote, for pipes: one rank's as it is, several ranks' with the "
+    "rank before each line."
+)
 EPILOG = """\
 Without --rank the newest attempt of each rank. Several ranks come one after the other, or with --merge (and with -f)
 as one in the order of time, on clocks that are corrected as far as the run directory tells. A terminal gets plain
@@ -29,7 +33,7 @@ time is in Unix seconds, line counts from 1, offset is in bytes; "context": true
 exit codes:
   0    lines were printed
   1    there were none
-  2    TARGET is no run that can be read, there is no such rank or phase, or the options make no sense
+  2    TARGET is no run and no log that can be read, there is no such rank or phase, or the options make no sense
   130  ctrl-c     141  whoever read us has left
 
 examples:
@@ -37,6 +41,7 @@ examples:
   trainwatch logs RUN --merge --since -10m | less -R
   trainwatch logs RUN --grep 'loss=nan' -C 3
   trainwatch logs RUN -f --grep 'Error|Traceback'      all ranks, as it happens, until the run ends
+  trainwatch logs slurm-991-*.out --merge -f            as for `trainwatch LOG...`: ranks from the names
   trainwatch logs RUN --rank 0 --phase Train --json | jq -r .text
 """
 FOLLOWED_FROM = 10
@@ -49,7 +54,8 @@ def parser() -> argparse.ArgumentParser:
         prog="trainwatch logs", description=DESCRIPTION, epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    made.add_argument("target", metavar="TARGET", help="a run as for `trainwatch`")
+    made.add_argument("target", metavar="TARGET", help="a run as for `trainwatch`, or a log, or a directory of logs")
+    made.add_argument("more", metavar="LOG", nargs="*", help="more logs that no launcher wrote")
     made.add_argument("--rank", type=_ranks, metavar="LIST", help="which ranks: 2, 0-7 or 0-7,12; 2#1, 2.0")
     made.add_argument("-f", "--follow", action="store_true", help="go on as lines come, until all of them have ended")
     made.add_argument("--merge", action="store_true", help="as one, in the order of time")
@@ -67,11 +73,10 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str]) -> int:
     """Run the command; returns its exit code. Raises TargetError."""
-    options = parser().parse_args(_joined(argv))
-    target = run_directory(options.target)
+    options = parser().parse_intermixed_args(_joined(argv))
     query = _query(options)
-    followed = Followed(target.path)
-    keys = _chosen(followed, options.rank, target.key)
+    followed, inside = _opened([options.target, *options.more])
+    keys = _chosen(followed, options.rank, inside)
     if not keys:
         print("trainwatch: there is no rank yet", file=sys.stderr)
         return 1
@@ -99,6 +104,19 @@ def main(argv: list[str]) -> int:
             sys.stdout.buffer.flush()
         followed.close()
     return 0 if writer.count else 1
+
+
+def _opened(targets: list[str]) -> tuple[Followed, AttemptKey | None]:
+    """The run that is meant, or the logs, and the attempt whose directory was named. Raises TargetError."""
+    if len(targets) > 1:
+        return Followed("", logs=targets), None
+    try:
+        target = run_directory(targets[0])
+    except TargetError:
+        if not is_log(targets[0]):
+            raise
+        return Followed("", logs=targets), None
+    return Followed(target.path), target.key
 
 
 def _joined(argv: list[str]) -> list[str]:
@@ -170,7 +188,8 @@ class _Writer:
 
     def write_all(self, reading: Reading, keys: tuple[AttemptKey, ...]) -> None:
         """All that is asked for of these logs, as it is now."""
-        if len(keys) == 1 and not self._json and not self._terminal and reading.is_plain:
+        as_bytes = reading.is_plain and not self._followed.is_part(keys[0])
+        if len(keys) == 1 and not self._json and not self._terminal and as_bytes:
             for data in reading.copy(keys[0], self._prefixes[keys[0]]):
                 sys.stdout.buffer.write(data)
                 self.count += 1

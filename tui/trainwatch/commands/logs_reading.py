@@ -85,14 +85,17 @@ class Reading:
     def follow(self, keys: Sequence[AttemptKey]) -> Iterator[list[Line]]:
         """The same, and on until all these attempts have ended. Each line once it is whole, in the order of time."""
         cuts, _ = self._bounds(keys)
-        whole = [0] * len(keys)
+        whole, files = [0] * len(keys), [0] * len(keys)
         looked = time.monotonic()
         while True:
             over = all(_has_ended(self._followed.run.attempts.get(key)) for key in keys)
             [(facts, _)] = self._ask("ends", keys, whole=True)
             sizes, before, whole = facts["ends"], whole, facts["whole"]
+            for at, (old, new) in enumerate(zip(files, facts["files"], strict=True)):
+                if cuts[at] > sizes[at] or (old and new and old != new):
+                    cuts[at] = before[at] = 0  # another file under this name is read from its top
+            files = [new or old for old, new in zip(files, facts["files"], strict=True)]
             bound = sizes if over else [min(old, size) for old, size in zip(before, sizes, strict=True)]
-            cuts = [cut if cut <= size else 0 for cut, size in zip(cuts, sizes, strict=True)]  # another file by now
             while any(cut < end for cut, end in zip(cuts, bound, strict=True)):
                 for facts, entries in self._page(keys, cuts, [max(c, b) for c, b in zip(cuts, bound, strict=True)]):
                     cuts = facts["cuts"]

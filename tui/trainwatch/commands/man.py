@@ -8,7 +8,8 @@ from importlib import import_module
 from pathlib import Path
 
 from trainwatch.model.text import printable
-from trainwatch_launcher.options import HELP_HEAD, HELP_TAIL, OPTIONS, USAGE
+from trainwatch_launcher.options import OPTIONS, USAGE
+from trainwatch_launcher.usage import HELP_HEAD, HELP_TAIL
 from trainwatch_launcher.version import __version__
 
 DESCRIPTION = "Print a manual page, or write all of them."

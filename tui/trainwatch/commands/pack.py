@@ -25,6 +25,7 @@ exit codes:
 
 examples:
   trainwatch pack -o /shared/trainwatch-launch.pyz
+  trainwatch pack -o /shared/trainwatch-launch.pyz --with-py-spy
   /shared/trainwatch-launch.pyz --root /shared/runs -- bash train.sh             in each worker
   python3 -I /shared/trainwatch-launch.pyz --root /shared/runs -- bash train.sh  the same, with a Python of your choice
 """
@@ -34,7 +35,7 @@ def main(argv: list[str]) -> int:
     """Run the command; returns its exit code."""
     options = parser().parse_args(argv)
     try:
-        packed = pack(options.output)
+        packed = pack(options.output, options.with_py_spy)
     except PackError as error:
         print(f"trainwatch: cannot pack: {printable(str(error))}", file=sys.stderr)
         return 1
@@ -50,6 +51,8 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, default=Path(DEFAULT_NAME),
                         help=f"what to write (default ./{DEFAULT_NAME}); a file that is there is replaced")
+    parser.add_argument("--with-py-spy", action="store_true",
+                        help="pack py-spy too, for stacks of hung ranks: about 3 MB more, for machines like this one")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
 
@@ -58,6 +61,7 @@ def as_text(packed: Packed) -> str:
     """What a person is told."""
     inside = f"with {BINDING} {packed.nvidia_ml_py}" if packed.nvidia_ml_py else (
         f"without {BINDING}: workers that have none show no GPUs (pip install {BINDING} here, and pack again)")
+    inside += f", py-spy for {packed.py_spy}" if packed.py_spy else ""
     return "\n".join([
         printable(packed.path),
         f"size     {packed.size:,} bytes, {inside}",

@@ -1,4 +1,4 @@
-"""A run elsewhere for commands that are no screens: followed in a thread of its own, asked from ours."""
+"""A source's run for commands that are no screens: followed in a thread of its own, asked from ours."""
 from __future__ import annotations
 
 import asyncio
@@ -6,20 +6,25 @@ import atexit
 import getpass
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from trainwatch.link import LOST, Link
 from trainwatch.model.skew import OurClock
 from trainwatch.model.state import EMPTY, Run, apply
 from trainwatch.opening import open_source
 from trainwatch.sources.agent_source import AgentSource
-from trainwatch.sources.base import Part, ShellPlan, SourceError
+from trainwatch.sources.base import Part, ShellPlan, Source, SourceError
+from trainwatch.sources.foreign import ForeignSource
 from trainwatch.sources.merged import MergedSource
 from trainwatch.targets import Named
 from trainwatch_launcher.reader.changes import AttemptKey, Unreadable
 from trainwatch_launcher.reader.runs import TargetError
 from trainwatch_launcher.rundir.gpus import Metrics
+from trainwatch_launcher.rundir.stacks import Dump
+
+if TYPE_CHECKING:
+    from trainwatch_launcher.reader.spans import Span
 
 T = TypeVar("T")
 
@@ -28,12 +33,12 @@ PATIENCE = 60.0
 
 
 class RemoteRun:
-    """Follows a target's run until `close`. Its methods block, and are for one thread.
+    """Follows the run of a source, which `opening` gives, until `close`. Its methods block, and are for one thread.
 
     Made when every host has told what it has, or cannot be reached. Raises TargetError when none can.
     """
 
-    def __init__(self, named: Named) -> None:
+    def __init__(self, opening: Callable[[], Coroutine[Any, Any, Source]]) -> None:
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="follow", daemon=True).start()
         self._changed = threading.Condition()
@@ -43,7 +48,7 @@ class RemoteRun:
         self._error: SourceError | None = None
         self._closed = False
         try:
-            self._source = self._do(lambda: open_source(named, ask if sys.stdin.isatty() else None))
+            self._source = self._do(opening)
             atexit.register(self.close)
             asyncio.run_coroutine_threadsafe(self._follow(), self._loop)
             self._wait_until_read()
@@ -87,9 +92,23 @@ class RemoteRun:
         finally:
             self._do(leave)
 
+    def is_part(self, key: AttemptKey) -> bool:
+        """Whether a log is some lines of its file only."""
+        return isinstance(self._source, ForeignSource) and self._source.is_part(key)
+
     def read_metrics(self, key: AttemptKey, most: int) -> Sequence[Metrics]:
         """The newest lines of an attempt's history, `most` bytes of them at most, by time. Raises SourceError."""
         return self._do(lambda: self._source.read_metrics(key, most))
+
+    def read_stacks(self, key: AttemptKey, most: int) -> Sequence[Dump]:
+        """The newest stacks of an attempt, newest first. Raises SourceError."""
+        return self._do(lambda: self._source.read_stacks(key, most))
+
+    def read_idle(
+        self, keys: Sequence[AttemptKey], since: Sequence[float], lines: int
+    ) -> Mapping[AttemptKey, Sequence[Span]]:
+        """When the GPUs of some attempts were idle or at work; see `Source`. Raises SourceError."""
+        return self._do(lambda: self._source.read_idle(keys, since, lines))
 
     def withdraw(self, key: AttemptKey, request: str) -> bool:
         """Take a request back that nobody has answered; False when it was taken already. Raises SourceError."""
@@ -138,6 +157,20 @@ class RemoteRun:
         if error is not None:
             self.close()
             raise error
+
+
+def run_elsewhere(named: Named) -> RemoteRun:
+    """The run of a target. Raises TargetError."""
+    return RemoteRun(lambda: open_source(named, ask if sys.stdin.isatty() else None))
+
+
+def run_of_logs(paths: Sequence[str]) -> RemoteRun:
+    """Logs that no launcher wrote, as a run. Raises TargetError."""
+
+    async def opened() -> Source:
+        return ForeignSource(paths)
+
+    return RemoteRun(opened)
 
 
 def _trouble(link: Link) -> str:

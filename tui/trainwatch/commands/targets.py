@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from trainwatch.model.state import EMPTY, Run, apply
 from trainwatch.sources import shells
 from trainwatch.sources.base import Part, ShellPlan, SourceError
 from trainwatch.targets import Directory, Named, parse
-from trainwatch_launcher.reader import log, metrics
+from trainwatch_launcher.reader import idle, log, metrics, stacks
 from trainwatch_launcher.reader.attempt import log_path
 from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.reader.directory import Reader
@@ -21,9 +21,11 @@ from trainwatch_launcher.reader.requests import RequestError, withdraw_request, 
 from trainwatch_launcher.reader.runs import SHARING, Target, TargetError, find_runs, locate
 from trainwatch_launcher.rundir import paths
 from trainwatch_launcher.rundir.gpus import Metrics
+from trainwatch_launcher.rundir.stacks import Dump
 
 if TYPE_CHECKING:
     from trainwatch.commands.remote import RemoteRun
+    from trainwatch_launcher.reader.spans import Span
 
 __all__ = ["Followed", "TargetError", "default_root", "find", "is_remote", "named", "run_directory"]
 
@@ -77,21 +79,25 @@ def is_remote(target: Named) -> bool:
 
 
 class Followed:
-    """A run that is read again when asked, without a screen. `target` is a directory, or what `named` understands.
+    """A run that is read again when asked, without a screen. `target` is a directory, or what `named` understands;
+    `logs` are files and directories that no launcher wrote, which are the run then.
 
-    Raises TargetError for a run elsewhere that cannot be read.
+    Raises TargetError for a run elsewhere, or logs, that cannot be read.
     """
 
-    def __init__(self, target: str, hosts_file: str | None = None) -> None:
+    def __init__(self, target: str, hosts_file: str | None = None, logs: Sequence[str] = ()) -> None:
         self._remote: RemoteRun | None = None
         self._reader: Reader | None = None
         self._engine = Engine()
         self.run: Run = EMPTY
-        where = named(target, hosts_file)
-        if is_remote(where):
-            from trainwatch.commands.remote import RemoteRun
+        if logs:
+            from trainwatch.commands.remote import run_of_logs
 
-            self._remote = RemoteRun(where)
+            self._remote = run_of_logs(logs)
+        elif is_remote(where := named(target, hosts_file)):
+            from trainwatch.commands.remote import run_elsewhere
+
+            self._remote = run_elsewhere(where)
         else:
             assert isinstance(where.target, Directory)
             self._reader = Reader(where.target.path)
@@ -159,6 +165,10 @@ class Followed:
         except EngineError as error:
             raise SourceError(str(error)) from None
 
+    def is_part(self, key: AttemptKey) -> bool:
+        """Whether a log is some lines of its file only, so that its bytes are not all its own."""
+        return self._remote is not None and self._remote.is_part(key)
+
     def read_metrics(self, key: AttemptKey, most: int) -> Sequence[Metrics]:
         """The newest lines of an attempt's history, `most` bytes of them at most, by time. Raises SourceError."""
         if self._remote is not None:
@@ -168,6 +178,22 @@ class Followed:
             return metrics.records(metrics.tail(directory, most))
         except OSError as error:
             raise SourceError(f"cannot read the history in {directory}: {error.strerror or error}") from None
+
+    def read_stacks(self, key: AttemptKey, most: int) -> Sequence[Dump]:
+        """The newest stacks of an attempt, newest first. Raises SourceError."""
+        if self._remote is not None:
+            return self._remote.read_stacks(key, most)
+        directory = self.run.attempts[key].directory
+        try:
+            return stacks.dumps(stacks.newest(directory, most))
+        except OSError as error:
+            raise SourceError(f"cannot read the stacks in {directory}: {error.strerror or error}") from None
+
+    def read_idle(self, keys: Sequence[AttemptKey], lines: int) -> Mapping[AttemptKey, Sequence[Span]]:
+        """When the GPUs of some attempts were idle or at work; see `Source`. Raises SourceError."""
+        if self._remote is not None:
+            return self._remote.read_idle(keys, [0.0] * len(keys), lines)
+        return {key: idle.idle_spans(self.run.attempts[key].directory, lines=lines) for key in keys}
 
     def withdraw(self, key: AttemptKey, request: str) -> bool:
         """Take a request back that nobody has answered; False when it was taken already. Raises SourceError."""

@@ -10,12 +10,10 @@ from trainwatch.model import clock
 from trainwatch.model.phases import Phase
 from trainwatch.model.state import Attempt, Run
 from trainwatch_launcher.reader.changes import AttemptKey
-from trainwatch_launcher.rundir.gpus import Metrics, gpus_of
+from trainwatch_launcher.rundir.gpus import IDLE, Metrics, gpus_of
 from trainwatch_launcher.rundir.records import Status
 
 HOUR = 3600.0
-IDLE = 5.0
-"""Per cent of utilisation below which a GPU counts as idle."""
 HOLD = "Hold"
 """The name under which `phase_costs` has the time after the command's end."""
 

@@ -16,7 +16,11 @@ def server_time(status: Status | None, worker_time: float) -> float:
 
     An offset that is none counts as 0, a time that no calendar has as the farthest one.
     """
-    offset = (status.clock_offset if status is not None else None) or 0.0
+    return moved(worker_time, (status.clock_offset if status is not None else None) or 0.0)
+
+
+def moved(worker_time: float, offset: float) -> float:
+    """A time on a clock that is `offset` seconds ahead; see `server_time`."""
     mapped = worker_time + (offset if -FARTHEST <= offset <= FARTHEST else 0.0)
     if -FARTHEST <= mapped <= FARTHEST:
         return mapped

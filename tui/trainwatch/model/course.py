@@ -34,7 +34,8 @@ class Course:
     said: tuple[float | None, ...] = ()
     """The losses: NaN and infinities are themselves, None where none was said."""
     bad_since: int | None = None
-    """The step at which the loss stopped being a number; None while it is one, or when that was not seen."""
+    """The step at which the loss stopped being a number, as its launcher tells, else as it was seen here; None while
+    it is one, or when nobody knows."""
     usual_loss: float | None = None
     """What the loss was before it exploded, for as long as it stays that high; None when it has not."""
 
@@ -98,7 +99,7 @@ def after(course: Course, status: Status) -> Course:
         steps=(*course.steps[old], step),
         times=(*course.times[old], status.progress_since if status.progress_since is not None else status.time),
         said=said,
-        bad_since=_bad_since(course, last_loss, loss, step),
+        bad_since=_bad_since(course, last_loss, loss, step, status.loss_bad_since),
         usual_loss=_usual_loss(course, said),
     )
 
@@ -117,11 +118,15 @@ def _same(one: float | None, other: float | None) -> bool:
     return one == other or (one is not None and other is not None and math.isnan(one) and math.isnan(other))
 
 
-def _bad_since(course: Course, before: float | None, loss: float | None, step: int | None) -> int | None:
+def _bad_since(
+    course: Course, before: float | None, loss: float | None, step: int | None, told: int | None
+) -> int | None:
     if loss is None:
         return course.bad_since
     if math.isfinite(loss):
         return None
+    if told is not None:
+        return told
     return step if before is not None and math.isfinite(before) else course.bad_since
 
 

@@ -9,6 +9,7 @@ from trainwatch.model import clock, text
 from trainwatch.model.cause import Cause, find_cause
 from trainwatch.model.parties import Party
 from trainwatch.model.rows import state_at
+from trainwatch.model.stands import stand_of
 from trainwatch.model.state import Attempt, Run
 from trainwatch_launcher.diagnosis.answer import UNKNOWN, Diagnosis
 from trainwatch_launcher.diagnosis.facts import end_of
@@ -128,12 +129,17 @@ def parties_of(
     states: Mapping[AttemptKey, str] | None = None,
 ) -> list[Party]:
     """The newest attempts of a run as witnesses. A container whose local ranks tell why is left to them."""
-    parties = [_party(run, attempt, now, read or {}, states) for attempt in run.current()]
+    parties = [_standing(_party(run, attempt, now, read or {}, states), attempt) for attempt in run.current()]
     told = {(p.key.rank, p.key.attempt) for p in parties if p.key is not None and p.key.local_rank >= 0 and p.failed}
     return [
         replace(party, victim=True) if _is_container(party) and (party.key.rank, party.key.attempt) in told else party  # type: ignore[union-attr]
         for party in parties
     ]
+
+
+def _standing(party: Party, attempt: Attempt) -> Party:
+    stand = stand_of(attempt)
+    return party if stand is None else replace(party, stand=stand)
 
 
 def _is_container(party: Party) -> bool:

@@ -9,7 +9,10 @@ from trainwatch.model import gpus as gpu_facts
 from trainwatch.model import naming, pace, text
 from trainwatch.model.progress import step_time_text, trouble_text
 from trainwatch.model.rows import Row
+from trainwatch.model.stands import elsewhere
 from trainwatch_launcher.reader.changes import AttemptKey
+from trainwatch_launcher.rundir.state import RUNNING
+from trainwatch_launcher.rundir.state import STALLED as STALLED_STATE
 
 BAD, WARNING = "bad", "warning"
 LOSS, GPU, BEHIND, STALLED, LAGS, SLOW, SLOW_GPU, IDLE = (
@@ -95,6 +98,8 @@ def find(rows: Sequence[Row], now: float) -> list[Finding]:
     if waiting is not None:
         all_behind = ranks(waiting.behind, labels)
         found += [_behind(of_key[key], waiting, labels, all_behind) for key in waiting.behind]
+    else:
+        found += _elsewhere(rows, labels)
     for slow in pace.lagging(trainers):
         if waiting is None:
             said = f"is {slow.others - slow.own:.0f} steps behind the others"
@@ -140,6 +145,19 @@ def _behind(row: Row, waiting: pace.Waiting, labels: Mapping[AttemptKey, str], a
         headline = f"{who} at step {waiting.step} for {all_behind}"
     said = f"is behind {at}; {who} for it at step {waiting.step}"
     return Finding(BEHIND, row.key, row.label, said, WARNING, headline)
+
+
+def _elsewhere(rows: Sequence[Row], labels: Mapping[AttemptKey, str]) -> Iterable[Finding]:
+    """Who is elsewhere while all others wait in a collective, as the stacks of all of them say."""
+    working = [row for row in rows if row.state in (RUNNING, STALLED_STATE) and not row.superseded and not row.nested]
+    absent = elsewhere({row.key: row.stand for row in working}) if any(row.stand for row in working) else None
+    for key in absent.who if absent is not None else ():
+        assert absent is not None
+        others = f"the other {absent.count} ranks wait {absent.wait}"
+        said = f"is {absent.where}, {others}"
+        who = ranks(absent.who, labels)
+        headline = f"{who} {'is' if len(absent.who) == 1 else 'are'} {absent.where}, {others} (stacks)"
+        yield Finding(BEHIND, key, labels[key], said, WARNING, headline)
 
 
 def told(found: Sequence[Finding]) -> list[tuple[str, str]]:

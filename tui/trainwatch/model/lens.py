@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainwatch.model import clock
+from trainwatch.model.hues import HUES, Hues
 from trainwatch.model.rows import state_at
 from trainwatch.model.state import Attempt, Run
 from trainwatch_launcher.reader.changes import AttemptKey
@@ -14,8 +15,6 @@ from trainwatch_launcher.rundir.state import STATES
 
 UNKNOWN = "unknown"
 """The shade of a rank of which this is not known."""
-HUES = 6
-"""Phases that have a colour of their own; those that are rarer share the last one."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +48,13 @@ class View:
     """(shade, what it means, how many ranks have it), those that are there."""
 
 
-def look(run: Run, keys: Sequence[AttemptKey], lens: Lens, now: float) -> View:
-    """These ranks through a lens at `now`, in Unix seconds on the reader's clock."""
+def look(run: Run, keys: Sequence[AttemptKey], lens: Lens, now: float, hues: Hues) -> View:
+    """These ranks through a lens at `now`, in Unix seconds on the reader's clock. `hues` are the phases' colours."""
     if lens is STATE:
         shades = {key: state_at(run.attempts[key], now) for key in keys}
         return View(shades, _legend(shades, [(state, state) for state in STATES]))
     if lens is PHASE:
-        return _by_phase(run, keys)
+        return _by_phase(run, keys, hues)
     measure = _measure(run, keys, lens, now)
     shades = {}
     for key in keys:
@@ -64,20 +63,23 @@ def look(run: Run, keys: Sequence[AttemptKey], lens: Lens, now: float) -> View:
     return View(shades, _legend(shades, [(f"heat-{n}", label) for n, label in enumerate(lens.labels)]))
 
 
-def _by_phase(run: Run, keys: Sequence[AttemptKey]) -> View:
-    """The commonest phases in the order of their first ranks, each with a colour; the rest share one."""
-    names = {}
+def phases_now(run: Run, keys: Sequence[AttemptKey]) -> Counter[str]:
+    """In which phases these ranks are, and how many in each."""
+    statuses = [run.attempts[key].status for key in keys]
+    return Counter([status.phase for status in statuses if status is not None and status.phase is not None])
+
+
+def _by_phase(run: Run, keys: Sequence[AttemptKey], hues: Hues) -> View:
+    """Phases in the order in which ranks came into them, each with a colour; the rest share one."""
+    shades = {}
     for key in keys:
         status = run.attempts[key].status
-        names[key] = status.phase if status is not None else None
-    counts = Counter(name for name in names.values() if name is not None)
-    common = [name for name, _ in counts.most_common(HUES - (len(counts) > HUES))]
-    hue = {name: f"phase-{number}" for number, name in enumerate(sorted(common))}
-    rest = f"phase-{HUES - 1}"
-    shades = {key: UNKNOWN if name is None else hue.get(name, rest) for key, name in names.items()}
-    meanings = [(shade, name) for name, shade in hue.items()]
-    if len(counts) > HUES:
-        meanings.append((rest, f"{len(counts) - len(common)} others"))
+        known = status is not None and status.phase is not None
+        shades[key] = f"phase-{hues.of(status.phase)}" if known else UNKNOWN  # type: ignore[union-attr,arg-type]
+    others = [name for name in phases_now(run, keys) if name not in hues.own]
+    meanings = [(f"phase-{number}", name) for name, number in hues.own.items()]
+    if others:
+        meanings.append((f"phase-{HUES - 1}", others[0] if len(others) == 1 else f"{len(others)} others"))
     return View(shades, _legend(shades, meanings))
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from trainwatch.model.stands import Stand
 from trainwatch_launcher.diagnosis.answer import NONE, Collective, Diagnosis, Evidence, Inner
 from trainwatch_launcher.diagnosis.levels import OWN, SILENT, STOPS, level_of
 from trainwatch_launcher.diagnosis.table import COLLATERAL, kind
@@ -40,6 +41,8 @@ class Party:
     written: float | None = None
     """When its log was last written, in Unix seconds; None when that is not known."""
     inner: tuple[Inner, ...] = field(default=())
+    stand: Stand | None = None
+    """Where it stands, by its stacks; None when that is not known."""
 
     @property
     def kind(self) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from trainwatch.model import clock, text
 from trainwatch.model.gpus import NO_GPUS, Gpus
 from trainwatch.model.progress import NO_PROGRESS, Progress
+from trainwatch.model.stands import Stand, stand_of
 from trainwatch.model.state import Attempt, Run
 from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.rundir.records import Status
@@ -74,6 +75,8 @@ class Row:
     """What is wrong with the launcher, or with reading what it wrote; empty when all is well."""
     pid: int | None = None
     launcher_pid: int | None = None
+    stand: Stand | None = None
+    """Where it stands, by its stacks; None when that is not known."""
     started: float | None = None
     """When the command was spawned, in Unix seconds on the file server's clock."""
     elapsed: float | None = None
@@ -143,6 +146,7 @@ def row_of(run: Run, key: AttemptKey, now: float) -> Row:
         warning=attempt.problem or status.warning,
         pid=status.pid,
         launcher_pid=status.launcher_pid,
+        stand=stand_of(attempt) if status.stacks else None,
         started=_on_server(status, status.started),
         elapsed=clock.age(status, status.started, until),
         heartbeat_age=clock.age(status, status.time, now),

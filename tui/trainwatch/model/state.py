@@ -114,6 +114,13 @@ class Attempt:
                 return event
         return None
 
+    def stacks_of(self, request_id: str) -> Event | None:
+        """The `stacks` event that tells what came of a request for them; None while there is none."""
+        for event in reversed(self.events):
+            if event.event == "stacks" and event.text("request") == request_id:
+                return event
+        return None
+
 
 @dataclass(frozen=True)
 class Run:

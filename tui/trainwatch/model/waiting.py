@@ -1,8 +1,8 @@
 """Who did not come, when ranks waited for each other in vain. Pure.
 
 The rank whose timer fires first is a victim. What tells the absent one: a message that names it; a watchdog that says
-that all its work is done while others have work pending; another operation under the same number; a step that is
-behind.
+that all its work is done while others have work pending; another operation under the same number; a stack that is
+elsewhere; a step that is behind.
 """
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trainwatch.model.parties import Party
+from trainwatch.model.stands import Stand, elsewhere
 from trainwatch_launcher.diagnosis.answer import NONE
 
 
@@ -26,7 +27,7 @@ class Absent:
 def who_did_not_come(ranks: Sequence[Party]) -> Absent | None:
     """The ranks that the others waited for; None when nothing tells."""
     waiting = [party for party in ranks if party.collective is not None and party.collective.waits]
-    for rule in (_named, _not_entered, _odd_one, _behind, _silent):
+    for rule in (_named, _not_entered, _odd_one, _elsewhere, _behind, _silent):
         found = rule(ranks, waiting)
         if found is not None and len(found.ranks) < max(2, len(ranks)):
             return found
@@ -81,6 +82,21 @@ def _odd_one(_ranks_: Sequence[Party], waiting: Sequence[Party]) -> Absent | Non
             other = next(op for (op, _), ranks in same.items() if len(ranks) < most)
             best = Absent(odd, 0.8, f"{_ranks(odd)} called {other} where the others wait in {common} (work {sequence})")
     return best
+
+
+def _elsewhere(ranks: Sequence[Party], _waiting: Sequence[Party]) -> Absent | None:
+    """The stacks say that it was elsewhere, while all others stood in a collective."""
+    stands: dict[int, Stand | None] = {}
+    for party in ranks:
+        if party.rank is not None:  # of a container and its local ranks whoever does not wait tells
+            known = stands.get(party.rank)
+            stands[party.rank] = party.stand if known is None or (party.stand is not None and known.waits) else known
+    found = elsewhere(stands)
+    if found is None:
+        return None
+    who = tuple(sorted(found.who))
+    why = f"{_ranks(who)} {'is' if len(who) == 1 else 'are'} {found.where}, while {found.count} wait {found.wait}"
+    return Absent(who, 0.8, why)
 
 
 def _behind(ranks: Sequence[Party], waiting: Sequence[Party]) -> Absent | None:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import TYPE_CHECKING
 
 from trainwatch.model import text
+from trainwatch.model.idle import shaded
 from trainwatch.model.phases import OMITTED
 from trainwatch.model.text import printable
-from trainwatch.model.timeline import HOLD, LAUNCHER, Span, Timeline
+from trainwatch.model.timeline import HOLD, LAUNCHER, Lane, Span, Timeline
+from trainwatch_launcher.reader.changes import AttemptKey
+
+if TYPE_CHECKING:
+    from trainwatch.model.idle import Spans
 
 WIDTH = 1080.0
 LABELS = 110.0
@@ -19,6 +25,9 @@ TICKS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 2
 MARKS = 8
 """Marks of the time axis, at most."""
 CHART_HEIGHT = 150.0
+PALE = "idle"
+LEAST_PALE = 0.3
+"""Units of a picture's width below which nothing can be seen."""
 MOST_POINTS = 600
 """Points of one line; more are thinned."""
 
@@ -31,8 +40,11 @@ class Line:
     points: Sequence[tuple[float, float]]
 
 
-def lanes(line: Timeline) -> str:
-    """The phases of all ranks over time; all spans of one colour are one path: thousands of ranks stay small."""
+def lanes(line: Timeline, idle: Mapping[AttemptKey, Spans]) -> str:
+    """The phases of all ranks over time, pale where their GPUs were idle (by the keys of the lanes).
+
+    All spans of one colour are one path: thousands of ranks stay small.
+    """
     if not line.lanes or line.end <= line.start:
         return ""
     height = lane_height(len(line.lanes))
@@ -42,10 +54,23 @@ def lanes(line: Timeline) -> str:
         for span in lane.spans:
             x, wide = _x(line, span.start), _x(line, span.end) - _x(line, span.start)
             paths.setdefault(_colour(line, span), []).append(f"M{x:.1f} {y:g}h{max(wide, 0.5):.1f}")
+        for begin, end in _pale(lane, idle.get(lane.key, ())):
+            wide = _x(line, end) - _x(line, begin)
+            if wide >= LEAST_PALE:
+                paths.setdefault(PALE, []).append(f"M{_x(line, begin):.1f} {y:g}h{wide:.1f}")
     total = len(line.lanes) * height
     thick = f'stroke-width="{height * 0.8:g}"'
-    drawn = [f'<path class="{name}" {thick} d="{"".join(parts)}"/>' for name, parts in paths.items()]
+    over = {PALE: paths.pop(PALE)} if PALE in paths else {}
+    drawn = [f'<path class="{name}" {thick} d="{"".join(parts)}"/>' for name, parts in (paths | over).items()]
     return _svg(total + 24, [*drawn, *_names(line, height), *_axis(line.start, line.end, total)])
+
+
+def _pale(lane: Lane, spans: Spans) -> Iterable[tuple[float, float]]:
+    """Where GPUs were idle while the rank's command ran: that they are idle in a hold needs no saying."""
+    for begin, end in shaded(spans):
+        for span in lane.spans:
+            if span.kind != HOLD and span.start < end and begin < span.end:
+                yield max(begin, span.start), min(end, span.end)
 
 
 def lane_height(count: int) -> float:
@@ -56,7 +81,7 @@ def lane_height(count: int) -> float:
 def _colour(line: Timeline, span: Span) -> str:
     if span.kind == HOLD:
         return "hold"
-    return "launcher" if span.kind in (LAUNCHER, OMITTED) else f"p{line.hue(span.name)}"
+    return "launcher" if span.kind in (LAUNCHER, OMITTED) else f"p{line.hues.of(span.name)}"
 
 
 def _names(line: Timeline, height: float) -> Iterable[str]:

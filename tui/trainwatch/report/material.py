@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from trainwatch.commands.targets import Followed
 from trainwatch.commands.why import read_missing
 from trainwatch.model import clock
 from trainwatch.model.bill import PhaseCost, gpu_names, phase_costs
 from trainwatch.model.failure import first_failure
+from trainwatch.model.idle import of_lane
 from trainwatch.model.state import Attempt, Run
 from trainwatch.model.story import Story, tell
+from trainwatch.model.timeline import timeline
 from trainwatch.sources.base import SourceError
 from trainwatch_launcher.reader.changes import AttemptKey
+from trainwatch_launcher.reader.idle import LINES
 from trainwatch_launcher.rundir.gpus import Metrics
+
+if TYPE_CHECKING:
+    from trainwatch.model.idle import Spans
 
 EXCERPT = 24 << 10
 """Bytes from the end of a log."""
@@ -23,6 +30,10 @@ HISTORY = 256 << 10
 """Bytes of one attempt's history."""
 MOST_CHARTED = 8
 """Ranks that are drawn in the charts."""
+ALL_LINES, LEAST_LINES = 256_000, 60
+"""Lines of history that are looked at for when GPUs were idle: of all ranks together; of each at least."""
+AT_ONCE = 64
+"""Ranks of which that is asked at once."""
 MOST_HISTORIES = 256
 """Ranks whose history is read for the cost of phases; of more, these are a sample."""
 
@@ -50,6 +61,8 @@ class Material:
     """Of the phases of all ranks whose history was read."""
     sampled: int
     """How many ranks that were."""
+    idle: dict[AttemptKey, Spans]
+    """When the GPUs of ranks were idle, by the key of their lanes in the timeline."""
     story: Story | None = None
     """Why it failed; None when nothing has."""
 
@@ -75,7 +88,24 @@ def gather(followed: Followed, name: str, now: float, told: Callable[[str], None
         if attempt.key in charted:
             histories[attempt.key] = lines
         costs += phase_costs(attempt.phases, lines, len(gpu_names(attempt)), _until(attempt, now))
-    return Material(name, run, now, excerpts, histories, tuple(costs), len(chosen), story)
+    return Material(name, run, now, excerpts, histories, tuple(costs), len(chosen), _idle(followed, now, told), story)
+
+
+def _idle(followed: Followed, now: float, told: Callable[[str], None]) -> dict[AttemptKey, Spans]:
+    """When GPUs were idle, of all ranks; of thousands each is looked at less closely."""
+    run = followed.run
+    found: dict[AttemptKey, Spans] = {}
+    lanes = timeline(run, now).lanes
+    lines = max(LEAST_LINES, min(LINES, ALL_LINES // max(1, len(lanes))))
+    for first in range(0, len(lanes), AT_ONCE):
+        told(f"idle GPUs of rank {first + 1} of {len(lanes)}")
+        some = lanes[first : first + AT_ONCE]
+        try:
+            known = followed.read_idle([key for lane in some for key in lane.keys], lines)
+        except SourceError:
+            continue
+        found.update({lane.key: spans for lane in some if (spans := of_lane(lane, known))})
+    return found
 
 
 def _story(followed: Followed, run: Run, now: float) -> Story | None:

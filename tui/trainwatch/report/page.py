@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
 from trainwatch.model import bill, rows, text
 from trainwatch.model.progress import step_text
@@ -14,8 +15,12 @@ from trainwatch.model.timeline import Timeline, timeline
 from trainwatch.report import drawing
 from trainwatch.report.material import Excerpt, Material
 from trainwatch.report.style import STYLE
+from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.rundir.gpus import Metrics
 from trainwatch_launcher.version import __version__
+
+if TYPE_CHECKING:
+    from trainwatch.model.idle import Spans
 
 CHARTS = (
     ("Loss", "loss", ""),
@@ -40,7 +45,8 @@ def page(material: Material, price: float | None = None) -> str:
     excerpts = [_excerpt(material, excerpt) for excerpt in material.excerpts]
     body = [
         f"<h1>{title}</h1>", _facts(material, whole, simulated), _cause(material.story), _cost(material, price),
-        _timeline(line), _phases(material, line), _charts(material), *excerpts, _ranks(material), _problems(material),
+        _timeline(line, material.idle), _phases(material, line), _charts(material), *excerpts,
+        _ranks(material), _problems(material),
         f"<footer>trainwatch {__version__} · {text.moment(material.now)}</footer>",
     ]  # fmt: skip
     return (
@@ -108,12 +114,14 @@ def _cost(material: Material, price: float | None) -> str:
     return f"<section><h2>GPU time</h2><p>{said(bill.words(hours) + money)}</p></section>"
 
 
-def _timeline(line: Timeline) -> str:
-    drawn = drawing.lanes(line)
+def _timeline(line: Timeline, idle: Mapping[AttemptKey, Spans]) -> str:
+    drawn = drawing.lanes(line, idle)
     if not drawn:
         return ""
-    legend = "".join(f'<span><i class="b{line.hue(s.name)}"></i>{said(s.name)}</span>' for s in line.spreads)
+    legend = "".join(f'<span><i class="b{line.hues.of(s.name)}"></i>{said(s.name)}</span>' for s in line.spreads)
     legend += '<span><i class="bhold"></i>held</span>'
+    if idle:
+        legend += '<span><i class="b0 half"></i>pale: GPUs idle</span>'
     return f'<section><h2>Timeline</h2><div class="legend">{legend}</div>{drawn}</section>'
 
 

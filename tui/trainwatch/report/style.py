@@ -23,6 +23,7 @@ STYLE = (
     "svg text{font-size:11px;fill:currentColor}.label{opacity:.75}.time{text-anchor:middle;opacity:.65}"
     ".tick{stroke:var(--line);fill:none}polyline{fill:none;stroke-width:1.5}"
     "footer{margin:2.5em 0;opacity:.6;font-size:12px}"
+    ".idle{stroke:Canvas;stroke-opacity:.62}.half{opacity:.38}"
     f".hold{{stroke:{HELD};stroke-opacity:.55}}.bhold{{background:{HELD};opacity:.55}}.launcher{{stroke:#8888}}"
     ".s-held,.s-failed,.s-lost{color:#d0393f}.s-running,.s-finished{color:#2c8c46}"
     + "".join(f".p{number}{{stroke:{hue}}}.b{number}{{background:{hue}}}" for number, hue in enumerate(PHASES))

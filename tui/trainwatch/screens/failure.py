@@ -18,7 +18,6 @@ from trainwatch.screens import failure_parts, wishes
 from trainwatch.screens.feed import Feed
 from trainwatch.screens.run_screen import MANY, RunScreen
 from trainwatch.screens.unexplained import Unexplained
-from trainwatch.widgets import header
 from trainwatch.widgets.excerpt import Excerpt, read
 from trainwatch.widgets.header import Bar
 from trainwatch.widgets.keybar import KeyBar
@@ -96,13 +95,8 @@ class FailureScreen(RunScreen):
     def run_changed(self) -> None:
         """Tell what is known now."""
         run, now = self.feed.run, self.feed.now()
-        state = self.summary_at(now)
         story = self._story(run, now)
-        self.set_class(story is not None, "alarm")
-        note = header.trouble_note(run.trouble) or (self.feed.problem and "source lost")
-        problems = len(run.problems) - bool(run.trouble)
-        parts = header.header_parts(state, self.feed.name, now, self.size.width, problems, note, self.feed.links)
-        self.query_one("#header", Bar).show(parts)
+        self.show_header(now)
         for name in ("#lines", "#followed"):
             self.query_one(name).display = story is not None
         if story is None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from trainwatch.link import Link
+from trainwatch.model.stacks import Taken
 from trainwatch.model.state import Run
 from trainwatch.widgets.log_loader import LogReader
 from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.rundir.gpus import Metrics
+from trainwatch_launcher.rundir.stacks import Dump
+
+if TYPE_CHECKING:
+    from trainwatch_launcher.reader.spans import Span
 
 
 class Feed(Protocol):
@@ -45,6 +50,17 @@ class Feed(Protocol):
         """The reader's clock, in Unix seconds."""
         ...
 
+    def taking(self, key: AttemptKey) -> Taken | None:
+        """What became of the newest request for an attempt's stacks; None when there was none."""
+        ...
+
+    async def stacks(self, key: AttemptKey, most: int) -> Sequence[Dump]:
+        """The stacks that an attempt's launcher has taken, the newest `most`, newest first, on our clock.
+
+        Raises ReadError.
+        """
+        ...
+
     def logs(self, keys: Sequence[AttemptKey]) -> LogReader:
         """The logs of some attempts, to be read as one in the order of time."""
         ...
@@ -55,4 +71,11 @@ class Feed(Protocol):
 
     async def history(self, key: AttemptKey, most: int) -> Sequence[Metrics]:
         """The newest lines of an attempt's history, `most` bytes of them at most, by time. Raises ReadError."""
+        ...
+
+    async def idle(self, keys: Sequence[AttemptKey], since: Sequence[float]) -> Mapping[AttemptKey, Sequence[Span]]:
+        """When the GPUs of some attempts were idle or at work: spans on their workers' clocks, by time.
+
+        Of each what ended by its `since` (Unix seconds) is left out. Raises ReadError.
+        """
         ...

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 
 from trainwatch import actions
 from trainwatch.model import lens as lenses
+from trainwatch.model.hues import Hues, hues_of
 from trainwatch.screens.feed import Feed
 from trainwatch.screens.run_screen import RunScreen
 from trainwatch.widgets import header
@@ -16,6 +19,9 @@ from trainwatch.widgets.keybar import KeyBar
 from trainwatch.widgets.logtext import clean
 from trainwatch.widgets.rank_grid import RankGrid, symbol, variable
 from trainwatch_launcher.reader.changes import AttemptKey
+
+HUES_EVERY, SOON = 20.0, 2.0
+"""Seconds after which phases may get other colours; when one has none yet."""
 
 
 class GridScreen(RunScreen):
@@ -28,6 +34,7 @@ class GridScreen(RunScreen):
         super().__init__(feed)
         self._first = key
         self._lens = lenses.STATE
+        self._hues, self._hues_at = Hues(), float("-inf")
 
     @property
     def key(self) -> AttemptKey | None:
@@ -42,6 +49,7 @@ class GridScreen(RunScreen):
     def compose(self) -> ComposeResult:
         """From top to bottom."""
         yield Bar(id="header")
+        yield Bar(id="banner")
         yield RankGrid(id="grid")
         yield Bar(id="legend")
         yield Bar(id="selected", classes="pane-title")
@@ -57,25 +65,25 @@ class GridScreen(RunScreen):
         """Cells whose rank looks different are painted again."""
         run, now = self.feed.run, self.feed.now()
         keys = [key for key in run.order if key not in run.superseded]
-        view = lenses.look(run, keys, self._lens, now)
+        view = lenses.look(run, keys, self._lens, now, self._hues_of(keys, now))
         groups: dict[str, list[AttemptKey]] = {}
         for key in keys:
             groups.setdefault(run.attempts[key].host, []).append(key)
         labels = {key: run.label(key) for key in keys}
         self.grid.show([(name, tuple(found)) for name, found in groups.items()], view.shades, labels)
         self.grid.name_cells(lambda key: f"rank {run.label(key)} {clean(run.attempts[key].host)}".strip())
-        self._show_header(now)
+        failed = self.show_header(now).first is not None
+        self.query_one(KeyBar).need(*(["why"] if failed else []))
         self.query_one("#legend", Bar).show(legend_parts(self._lens, view, self.size.width))
         self._show_selected()
 
-    def _show_header(self, now: float) -> None:
-        run = self.feed.run
-        state = self.summary_at(now)
-        self.set_class(state.first is not None, "alarm")
-        note = header.trouble_note(run.trouble) or (self.feed.problem and "source lost")
-        problems = len(run.problems) - bool(run.trouble)
-        parts = header.header_parts(state, self.feed.name, now, self.size.width, problems, note, self.feed.links)
-        self.query_one("#header", Bar).show(parts)
+    def _hues_of(self, keys: Sequence[AttemptKey], now: float) -> Hues:
+        """The colours of phases, where they are shown; found anew when there is another phase, and now and then."""
+        if self._lens is lenses.PHASE:
+            new = not self._hues.known.issuperset(lenses.phases_now(self.feed.run, keys))
+            if not 0 <= now - self._hues_at < (SOON if new else HUES_EVERY):
+                self._hues, self._hues_at = hues_of(self.feed.run), now
+        return self._hues
 
     @on(RankGrid.Selected)
     def _show_selected(self) -> None:
@@ -102,19 +110,8 @@ class GridScreen(RunScreen):
         self.app.push_screen(TimelineScreen(self.feed, self.key))
 
     @on(RankGrid.Opened)
-    def action_open(self) -> None:
-        """The selected rank's details."""
-        if self.key is not None:
-            from trainwatch.screens.rank import RankScreen
-
-            self.app.push_screen(RankScreen(self.feed, self.key))
-
-    def action_log(self) -> None:
-        """The selected rank's log."""
-        if self.key is not None:
-            from trainwatch.screens.log import LogScreen
-
-            self.app.push_screen(LogScreen(self.feed, self.key))
+    def _opened(self) -> None:
+        self.action_open()
 
 
 def legend_parts(lens: lenses.Lens, view: lenses.View, width: int) -> list[Part]:

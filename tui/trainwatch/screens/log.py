@@ -74,6 +74,10 @@ class LogScreen(LogKeeper):
         event.stop()
         self.query_one(KeyBar).show(actions.VIEW, actions.LOG, actions.APP, needed=self.pane.found_actions)
 
+    def action_in_full(self) -> None:
+        """The line among all lines again."""
+        self.pane.show_all()
+
     def action_wrap(self) -> None:
         """Wrap long lines or not."""
         self.pane.action_wrap()

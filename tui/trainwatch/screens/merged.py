@@ -105,6 +105,16 @@ class MergedScreen(LogKeeper):
         """Lines that several ranks say, once or each."""
         self.pane.action_fold()
 
+    def action_in_full(self) -> None:
+        """The line in its own rank's log."""
+        from trainwatch.screens.log import LogScreen
+
+        view = self.pane.view
+        current, keys = view.current, self.log_keys
+        if current is not None and keys:
+            log, offset = view.place(current)
+            self.app.push_screen(LogScreen(self.feed, keys[log], offset))
+
     def action_wrap(self) -> None:
         """Wrap long lines or not."""
         self.pane.action_wrap()

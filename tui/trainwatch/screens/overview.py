@@ -9,15 +9,15 @@ from textual import events, on, work
 from textual.app import ComposeResult
 
 from trainwatch import actions
-from trainwatch.model import findings, holding, order, query
+from trainwatch.model import findings, order, query
 from trainwatch.model.bill import GpuHours, gpu_hours
 from trainwatch.model.board import CALM, Board
 from trainwatch.model.failure import Failure
-from trainwatch.model.rows import Row, row_of
+from trainwatch.model.rows import Row
 from trainwatch.screens.feed import Feed
 from trainwatch.screens.log_keeper import LogKeeper
 from trainwatch.taste import Taste
-from trainwatch.widgets import header, progress_bar
+from trainwatch.widgets import progress_bar
 from trainwatch.widgets.empty import Empty, waiting_parts
 from trainwatch.widgets.filter_bar import FilterBar
 from trainwatch.widgets.header import Bar
@@ -134,22 +134,12 @@ class Overview(LogKeeper):
             empty.show([(f"No rank matches “{clean(self.filter)}”.\n\n", "bold"), (hidden, "$tw-muted")])
 
     def _show_header(self) -> None:
-        now, run = self.feed.now(), self.feed.run
-        state = self.summary_at(now)
+        state = self.show_header(self.feed.now())
         self._first = state.first
-        width = self.size.width
-        self.set_class(state.first is not None, "alarm")
-        note = header.trouble_note(run.trouble) or (self.feed.problem and "source lost")
-        problems = len(run.problems) - bool(run.trouble)
-        parts = header.header_parts(state, self.feed.name, now, width, problems, note, self.feed.links,
-                                    len(self.feed.kept))
-        self.query_one("#header", Bar).show(parts)
-        self._show_progress(width)
+        self._show_progress(self.size.width)
         self._show_keys()
         if state.first is not None:
             self._first_seen(state.first)
-            row, left = row_of(run, state.first.root, now), holding.hold_left(run, state.first.root, now)
-            self.query_one("#banner", Bar).show(header.banner_parts(state.first, row, left, width))
 
     def _show_progress(self, width: int) -> None:
         """How far the run is, and what is noteworthy; each line only when there is something to say."""
@@ -209,21 +199,16 @@ class Overview(LogKeeper):
         """The selected rank's details; a group is folded or unfolded."""
         if self.table.group is not None:
             self.table.action_fold()
-        elif self.key is not None:
-            from trainwatch.screens.rank import RankScreen
-
-            self.app.push_screen(RankScreen(self.feed, self.key))
-
-    def action_log(self) -> None:
-        """The selected rank's log, on the whole screen."""
-        if self.key is not None:
-            from trainwatch.screens.log import LogScreen
-
-            self.app.push_screen(LogScreen(self.feed, self.key))
+        else:
+            super().action_open()
 
     def action_mark(self) -> None:
         """Mark the selected rank or unmark it, and go on to the next."""
         self.table.toggle_mark()
+
+    def keys_for_stacks(self) -> tuple[AttemptKey, ...]:
+        """The marked ones', else the selected one's."""
+        return tuple(sorted(self.table.marked)) or super().keys_for_stacks()
 
     def action_chart(self) -> None:
         """The marked ranks over time, else the selected one."""
@@ -233,7 +218,7 @@ class Overview(LogKeeper):
 
             self.app.push_screen(ChartScreen(self.feed, keys))
 
-    @on(events.Click, "#banner, #notice")
+    @on(events.Click, "#notice")
     def action_why(self) -> None:
         """Why it failed, else what stands out; coming back, that rank is the selected one."""
         from trainwatch.screens.failure import FailureScreen
@@ -340,6 +325,8 @@ class Overview(LogKeeper):
     def _show_keys(self) -> None:
         bar, pane = self.query_one(KeyBar), self.query_one(LogPane)
         why = ["why"] if self._first is not None or self._board.found else []
+        if any(found.kind in (findings.STALLED, findings.BEHIND) for found in self._board.found):
+            why.append("stacks_all")
         if pane.has_focus_within:
             found = list(pane.found_actions)
             bar.show(actions.VIEW, actions.OVERVIEW, actions.APP, needed=(*found, *why))

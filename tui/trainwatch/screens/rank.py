@@ -103,20 +103,8 @@ class RankScreen(RunScreen):
         """To the bottom."""
         self.body.scroll_end(animate=False)
 
-    def action_chart(self) -> None:
-        """Its progress and GPUs over time."""
-        from trainwatch.screens.chart import ChartScreen
-
-        self.app.push_screen(ChartScreen(self.feed, [self._key]))
-
     def action_merged(self) -> None:
         """All ranks' logs as one."""
         from trainwatch.screens.merged import open_merged
 
         open_merged(self.app, self.feed, tuple(attempt.key for attempt in self.feed.run.current()))
-
-    def action_log(self) -> None:
-        """The whole log."""
-        from trainwatch.screens.log import LogScreen
-
-        self.app.push_screen(LogScreen(self.feed, self._key))

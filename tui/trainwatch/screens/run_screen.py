@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from textual import events, on
 from textual.screen import Screen
 from textual.widgets import Static
 
 from trainwatch.model import holding
 from trainwatch.model.rows import Row, row_of, standing
+from trainwatch.model.stacks import has_stacks, running, runs
 from trainwatch.model.state import Attempt
 from trainwatch.model.summary import Summary, summary
 from trainwatch.screens import wishes
 from trainwatch.screens.feed import Feed
 from trainwatch.screens.once import Once
-from trainwatch.widgets.header import Part, rank_parts, trouble_note
+from trainwatch.widgets import header
+from trainwatch.widgets.header import Bar, Part, rank_parts, trouble_note
 from trainwatch_launcher.reader.attempt import log_path
 from trainwatch_launcher.reader.changes import AttemptKey
 
@@ -59,6 +62,21 @@ class RunScreen(Once, Screen[None]):
         self._counted = (run.serial, len(run.order), now, found)
         return found
 
+    def show_header(self, now: float) -> Summary:
+        """The run in one line, and below it in red why it failed, where the screen has a line for that."""
+        run, state, width = self.feed.run, self.summary_at(now), self.size.width
+        self.set_class(state.first is not None, "alarm")
+        note = trouble_note(run.trouble) or (self.feed.problem and "source lost")
+        problems = len(run.problems) - bool(run.trouble)
+        shells = len(self.feed.kept)
+        parts = header.header_parts(state, self.feed.name, now, width, problems, note, self.feed.links, shells)
+        self.query_one("#header", Bar).show(parts)
+        if state.first is not None:
+            for banner in self.query("#banner").results(Bar):
+                row, left = row_of(run, state.first.root, now), holding.hold_left(run, state.first.root, now)
+                banner.show(header.banner_parts(state.first, row, left, width))
+        return state
+
     @property
     def is_whole(self) -> bool:
         """Whether its widgets are there: not while it is being made or taken down."""
@@ -100,6 +118,39 @@ class RunScreen(Once, Screen[None]):
         kept = holding.container(row.key) in self.feed.kept
         return rank_parts(row, self.size.width, left, trouble_note(run.trouble), kept)
 
+    @property
+    def attempt_seen(self) -> AttemptKey | None:
+        """The attempt that is looked at: the selected one, unless a screen points to another of its rank."""
+        return self.key
+
+    def action_open(self) -> None:
+        """The selected rank's details."""
+        key = self.attempt_seen
+        if key is not None:
+            from trainwatch.screens.rank import RankScreen
+
+            self.app.push_screen(RankScreen(self.feed, key))
+
+    def action_log(self) -> None:
+        """The selected rank's log, on the whole screen."""
+        key = self.attempt_seen
+        if key is not None:
+            from trainwatch.screens.log import LogScreen
+
+            self.app.push_screen(LogScreen(self.feed, key))
+
+    def action_chart(self) -> None:
+        """The selected rank over time."""
+        key = self.attempt_seen
+        if key is not None:
+            from trainwatch.screens.chart import ChartScreen
+
+            self.app.push_screen(ChartScreen(self.feed, [key]))
+
+    @on(events.Click, "#banner")
+    def _banner_clicked(self) -> None:
+        self.action_why()
+
     def action_why(self) -> None:
         """Why it failed, else what stands out."""
         from trainwatch.screens.failure import FailureScreen
@@ -107,6 +158,37 @@ class RunScreen(Once, Screen[None]):
         self.app.push_screen(FailureScreen(self.feed))
 
     # What one can ask of an attempt
+
+    def keys_for_stacks(self) -> tuple[AttemptKey, ...]:
+        """Whose stacks are meant: the selected attempt's."""
+        return () if self.key is None else (self.key,)
+
+    def action_stacks(self) -> None:
+        """Take the stacks of the selected rank, or the marked ones; of those that have ended what was taken before."""
+        from trainwatch.screens.stacks import StacksScreen
+
+        run, now = self.feed.run, self.feed.now()
+        keys = tuple(key if runs(run, key, now) else holding.container(key) for key in self.keys_for_stacks())
+        keys = tuple(dict.fromkeys(key for key in keys if key in run.attempts))
+        live = tuple(key for key in keys if runs(run, key, now))
+        if not keys:
+            self.notify("No rank is selected.", severity="warning")
+        elif live or any(has_stacks(run, key) for key in keys):
+            self.app.push_screen(StacksScreen(self.feed, live or keys, take=bool(live)))
+        else:
+            said = f"rank {run.label(keys[0])} {standing(row_of(run, keys[0], now).state)}"
+            self.notify(f"Nothing to take: {said}, and no stacks were taken before.", severity="warning", markup=False)
+
+    def action_stacks_all(self) -> None:
+        """Take the stacks of all ranks that run; when none does, show what was taken before."""
+        from trainwatch.screens.stacks import StacksScreen
+
+        run = self.feed.run
+        live = running(run, self.feed.now())
+        if live or any(has_stacks(run, key) for key in run.order):
+            self.app.push_screen(StacksScreen(self.feed, take=bool(live)))
+        else:
+            self.notify("No rank runs, and no stacks were taken before.", severity="warning")
 
     def action_shell(self) -> None:
         """Open a shell where the attempt runs."""

@@ -30,6 +30,13 @@ class ControlMany(Message):
 
 
 @dataclass
+class TakeStacks(Message):
+    """Ask the launchers of some attempts for stacks."""
+
+    keys: tuple[AttemptKey, ...]
+
+
+@dataclass
 class OpenShell(Message):
     """Open a shell where an attempt runs: in this terminal, or in a new window of tmux."""
 

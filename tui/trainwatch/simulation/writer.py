@@ -14,12 +14,10 @@ from trainwatch.simulation.plan import Moment, Plan, moment
 from trainwatch_launcher.diagnosis.diagnose import diagnose
 from trainwatch_launcher.diagnosis.facts import Facts
 from trainwatch_launcher.rundir import files, paths
-from trainwatch_launcher.rundir.gpus import metrics
+from trainwatch_launcher.rundir.gpus import IDLE, metrics
 from trainwatch_launcher.rundir.records import INDEX_RECORD, RunInfo, Status, event
 
 METRICS_EVERY = 10.0
-IDLE = 5
-"""Per cent of utilisation below which a GPU idles."""
 STEP = 1.0
 """Seconds between two looks at a rank."""
 
@@ -118,6 +116,7 @@ class Writer:
         self._set(
             step=now.step, total=self.plan.steps, ms_per_iter=round(now.step_time * 1000, 1), grad_norm=0.731,
             loss=round(now.loss, 4) if is_number else None, loss_text="" if is_number else "nan", lr=1.5e-4,
+            loss_bad_since=None if is_number else self.status.loss_bad_since or now.step,
             tokens_per_s=round(tokens), eta_s=round((self.plan.steps - now.step) * now.step_time),
             samples=float(now.step * 512), progress_format="megatron-lm", progress_since=when,
             first_step=self.status.first_step or when,

@@ -9,7 +9,7 @@ import time
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from trainwatch.link import CONNECTED, LAGGING, LOST, RECONNECTING, UP, Link
 from trainwatch.sources import boot
@@ -18,10 +18,14 @@ from trainwatch.sources.base import LogFile, Part, ShellPlan, SourceError
 from trainwatch.sources.channel import Way, WayError
 from trainwatch_launcher.agent import clocks, wire
 from trainwatch_launcher.agent.resume import Have
-from trainwatch_launcher.reader import metrics
+from trainwatch_launcher.reader import metrics, spans, stacks
 from trainwatch_launcher.reader.changes import AttemptKey, Change
 from trainwatch_launcher.reader.requests import whoami
 from trainwatch_launcher.rundir.gpus import Metrics
+from trainwatch_launcher.rundir.stacks import Dump, Frame
+
+if TYPE_CHECKING:
+    from trainwatch_launcher.reader.spans import Span
 
 T = TypeVar("T")
 Facts = dict[str, Any]
@@ -76,6 +80,7 @@ class AgentSource:
         self._bounds = clocks.Bounds()
         self._task: asyncio.Task[None] | None = None
         self._fatal: SourceError | None = None
+        self._frames: dict[str, Frame] = {}
         self._closed = False
         self._told = False
 
@@ -127,6 +132,23 @@ class AgentSource:
         facts: Facts = {"key": wire.encode_key(key), "most": min(most, metrics.MOST)}
         packed = await self._ask(lambda client: client.fetch("read_metrics", **facts), again=True)
         return await asyncio.to_thread(_history, packed)
+
+    async def read_stacks(self, key: AttemptKey, most: int) -> Sequence[Dump]:
+        """The newest stacks of an attempt, newest first. Raises SourceError."""
+        facts: Facts = {"key": wire.encode_key(key), "most": most}
+        packed = await self._ask(lambda client: client.fetch("read_stacks", **facts), again=True)
+        try:
+            return await asyncio.to_thread(lambda: stacks.dumps(stacks.unpacked(packed), self._frames))
+        except ValueError as error:
+            raise SourceError(f"the stacks came damaged: {error}") from None
+
+    async def read_idle(
+        self, keys: Sequence[AttemptKey], since: Sequence[float], lines: int
+    ) -> Mapping[AttemptKey, Sequence[Span]]:
+        """When the GPUs of some attempts were idle or at work; see `Source`. Raises SourceError."""
+        facts: Facts = {"keys": [wire.encode_key(key) for key in keys], "since": list(since), "lines": lines}
+        told = await self._ask(lambda client: client.fetch("read_idle", **facts), again=True)
+        return dict(zip(keys, map(spans.decode, told.splitlines()), strict=False))
 
     async def ask_logs(
         self, operation: str, keys: Sequence[AttemptKey], shifts: Sequence[float], **facts: Any

@@ -36,6 +36,8 @@ def ask_all(shares: Sequence[Share], operation: str, shifts: Sequence[float], fa
     many = _Many(shares, shifts)
     if len(shares) == 1:
         return many.one(shares[0], operation, facts)
+    if operation == "read":
+        return many.read(facts)
     if operation in ("count", "places"):
         raise SourceError("one log at a time can be asked for that")
     return {"ends": many.ends, "cuts": many.cuts, "span": many.span, "page": many.page, "search": many.search}[
@@ -51,6 +53,15 @@ class _Many:
     def one(self, share: Share, operation: str, facts: Facts) -> AsyncIterator[Part]:
         """What one source says."""
         return share.ask(operation, share.keys, share.of(self._shifts) or (), **facts)
+
+    def read(self, facts: Facts) -> AsyncIterator[Part]:
+        """Bytes of one log: from whoever has it."""
+        owner = self._owner(facts["log"])
+        return self.one(owner, "read", {**facts, "log": owner.numbers.index(facts["log"])})
+
+    def _owner(self, number: int) -> Share:
+        """Whose log has this number."""
+        return next(share for share in self._shares if number in share.numbers)
 
     async def _first(self, share: Share, operation: str, facts: Facts) -> Facts:
         async with contextlib.aclosing(self.one(share, operation, facts)) as parts:  # type: ignore[type-var]
@@ -72,7 +83,7 @@ class _Many:
 
     async def ends(self, facts: Facts) -> AsyncIterator[Part]:
         found = await self._of_each("ends", [facts] * len(self._shares))
-        yield {name: self._spread(found, name) for name in ("ends", "whole") if name in found[0]}, b""
+        yield {name: self._spread(found, name) for name in ("ends", "files", "whole") if name in found[0]}, b""
 
     async def span(self, facts: Facts) -> AsyncIterator[Part]:
         first, last = await self._span()
@@ -86,7 +97,7 @@ class _Many:
     async def cuts(self, facts: Facts) -> AsyncIterator[Part]:
         asked: list[Facts] = []
         if "log" in facts:
-            owner = next(share for share in self._shares if facts["log"] in share.numbers)
+            owner = self._owner(facts["log"])
             own = owner.numbers.index(facts["log"])
             single = Share(owner.ask, (owner.keys[own],), (facts["log"],))
             time = (await self._first(single, "places", {"offsets": [facts["offset"]]}))["times"][0]

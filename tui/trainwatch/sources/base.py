@@ -1,13 +1,17 @@
 """What the app knows of any source of a run, wherever its bytes are."""
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from trainwatch.link import Link
 from trainwatch_launcher.reader.changes import AttemptKey, Change
 from trainwatch_launcher.rundir.gpus import Metrics
+from trainwatch_launcher.rundir.stacks import Dump
+
+if TYPE_CHECKING:
+    from trainwatch_launcher.reader.spans import Span
 
 
 class SourceError(Exception):
@@ -79,6 +83,23 @@ class Source(Protocol):
 
     async def read_metrics(self, key: AttemptKey, most: int) -> Sequence[Metrics]:
         """The newest lines of an attempt's history, `most` bytes of them at most, by time. Raises SourceError."""
+        ...
+
+    async def read_stacks(self, key: AttemptKey, most: int) -> Sequence[Dump]:
+        """The stacks that an attempt's launcher has taken, the newest `most` of them, newest first. Raises SourceError.
+
+        Their times are on the worker's clock.
+        """
+        ...
+
+    async def read_idle(
+        self, keys: Sequence[AttemptKey], since: Sequence[float], lines: int
+    ) -> Mapping[AttemptKey, Sequence[Span]]:
+        """When the GPUs of some attempts were idle or at work, as spans of their workers' clocks.
+
+        `since` leaves out, for each, what ended by then; `lines` bounds how much of each history is looked at. Whose
+        history cannot be read has none. Raises SourceError.
+        """
         ...
 
     def ask_logs(

@@ -7,7 +7,6 @@ some requests need stays here until an agent asks for it.
 """
 from __future__ import annotations
 
-import ast
 import asyncio
 import base64
 import functools
@@ -16,7 +15,7 @@ import json
 import marshal
 import threading
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any
@@ -102,10 +101,10 @@ class _Parts:
 @functools.cache
 def _parts() -> _Parts:
     files = {name: data for name, data in packing.sources().items() if _wanted(name)}
-    sources = {_module(name): data.decode("utf-8") for name, data in files.items()}
-    packages = [_module(name) for name in files if name.endswith("/__init__.py")]
+    sources = {packing.module_of(name): data.decode("utf-8") for name, data in files.items()}
+    packages = [packing.module_of(name) for name in files if name.endswith("/__init__.py")]
     compiled = {name: marshal.dumps(_bare(_compiled(name, text))) for name, text in sources.items()}
-    first = needed_at_start(sources)
+    first = packing.needed(sources, [MAIN])
     (code, more_code), (text, more_text) = _packed(compiled, first), _packed(sources, first)
     data = marshal.dumps((packages, importlib.util.MAGIC_NUMBER, code, text), OLDEST)
     return _Parts(b"exec(%r)\n%d\n" % (SECOND.encode("ascii"), len(data)) + data, more_code, more_text)
@@ -120,27 +119,6 @@ def _bare(code: CodeType) -> CodeType:
     """The same without its line numbers, 40 % of it: the lines are not there, and answers tell an error in words."""
     inner = tuple(_bare(const) if isinstance(const, CodeType) else const for const in code.co_consts)
     return code.replace(co_consts=inner, co_linetable=b"")
-
-
-def needed_at_start(sources: Mapping[str, str]) -> set[str]:
-    """The modules that the agent imports before it greets: those that each of them names outside of functions."""
-    found: set[str] = set()
-    waiting = [MAIN]
-    while waiting:
-        module = waiting.pop()
-        if module in sources and module not in found:
-            found.add(module)
-            waiting += [module.rpartition(".")[0], *_imports(sources[module])]
-    return found
-
-
-def _imports(text: str) -> Iterator[str]:
-    for node in ast.parse(text).body:
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module is not None:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def _packed(modules: Mapping[str, str | bytes], first: set[str]) -> list[bytes]:
@@ -170,7 +148,3 @@ def _wanted(name: str) -> bool:
     if package != "trainwatch_launcher" or name == ENTER:
         return False
     return rest.partition("/")[0] in (*ROOMS, "__init__.py", "version.py")
-
-
-def _module(name: str) -> str:
-    return name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")

@@ -4,8 +4,8 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from trainwatch.link import Link
 from trainwatch.sources.asking import answers
@@ -18,6 +18,10 @@ from trainwatch_launcher.reader.engine import Engine, LogName
 from trainwatch_launcher.reader.pages import Entry, Page
 from trainwatch_launcher.reader.runs import TargetError
 from trainwatch_launcher.rundir.gpus import Metrics
+from trainwatch_launcher.rundir.stacks import Dump
+
+if TYPE_CHECKING:
+    from trainwatch_launcher.reader.spans import Span
 
 LOOK_EVERY = 0.5
 """Seconds between two looks at all files."""
@@ -153,7 +157,7 @@ class ForeignSource:
         last: dict[int, int] = {}
         async for part, body in answers(self._engine, operation, names, asked):
             told = {
-                name: [value[at] for at in spread] if name in ("cuts", "ends", "whole") else value
+                name: [value[at] for at in spread] if name in ("cuts", "ends", "files", "whole") else value
                 for name, value in part.items()
             }
             if operation == "page" and len(firsts) < len(keys):
@@ -179,6 +183,16 @@ class ForeignSource:
     async def read_metrics(self, _key: AttemptKey, _most: int) -> Sequence[Metrics]:
         """None: only launchers write them."""
         return ()
+
+    async def read_stacks(self, _key: AttemptKey, _most: int) -> Sequence[Dump]:
+        """None: only launchers take them."""
+        return ()
+
+    async def read_idle(
+        self, _keys: Sequence[AttemptKey], _since: Sequence[float], _lines: int
+    ) -> Mapping[AttemptKey, Sequence[Span]]:
+        """None: only launchers write of GPUs."""
+        return {}
 
     async def request(
         self, key: AttemptKey, command: str, *, seconds: float | None = None, signal: str | None = None

@@ -5,9 +5,9 @@ import asyncio
 import math
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from trainwatch.link import Link
 from trainwatch.sources import shells
@@ -15,13 +15,17 @@ from trainwatch.sources.asking import answers
 from trainwatch.sources.base import LogFile, Part, ShellPlan, SourceError
 from trainwatch.sources.watching import Doubt, Watcher
 from trainwatch_launcher.agent.mounts import file_system, is_remote
-from trainwatch_launcher.reader import log, metrics
+from trainwatch_launcher.reader import idle, log, metrics, stacks
 from trainwatch_launcher.reader.attempt import log_number, log_path
 from trainwatch_launcher.reader.changes import AttemptKey, Change, StatusChanged, Unreadable
 from trainwatch_launcher.reader.directory import Reader, concerns
 from trainwatch_launcher.reader.engine import Engine, LogName
 from trainwatch_launcher.reader.requests import RequestError, withdraw_request, write_request
 from trainwatch_launcher.rundir.gpus import Metrics
+from trainwatch_launcher.rundir.stacks import Dump, Frame
+
+if TYPE_CHECKING:
+    from trainwatch_launcher.reader.spans import Span
 
 T = TypeVar("T")
 
@@ -56,6 +60,7 @@ class LocalSource:
         self._reader = Reader(self._directory)
         self._engine = Engine()
         self._watch = watch
+        self._frames: dict[str, Frame] = {}
         self._closed = False
         self._wake = asyncio.Event()
         self._touched: set[str] = set()
@@ -165,6 +170,25 @@ class LocalSource:
             return await asyncio.to_thread(lambda: metrics.records(metrics.tail(directory, most)))
         except OSError as error:
             raise SourceError(f"the history in {directory} cannot be read: {error.strerror or error}") from None
+
+    async def read_stacks(self, key: AttemptKey, most: int) -> Sequence[Dump]:
+        """The newest stacks of an attempt, newest first. Raises SourceError."""
+        directory = self._directory_of(key)
+        try:
+            return await asyncio.to_thread(lambda: stacks.dumps(stacks.newest(directory, most), self._frames))
+        except OSError as error:
+            raise SourceError(f"the stacks in {directory} cannot be read: {error.strerror or error}") from None
+
+    async def read_idle(
+        self, keys: Sequence[AttemptKey], since: Sequence[float], lines: int
+    ) -> Mapping[AttemptKey, Sequence[Span]]:
+        """When the GPUs of some attempts were idle or at work; see `Source`. Raises SourceError."""
+        wanted = [(key, self._directory_of(key), begin) for key, begin in zip(keys, since, strict=True)]
+
+        def read() -> Mapping[AttemptKey, Sequence[Span]]:
+            return {key: idle.idle_spans(directory, begin, lines) for key, directory, begin in wanted}
+
+        return await asyncio.to_thread(read)
 
     async def ask_logs(
         self, operation: str, keys: Sequence[AttemptKey], shifts: Sequence[float], **facts: Any

@@ -5,10 +5,10 @@ import asyncio
 import contextlib
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trainwatch.link import LOST, Link
 from trainwatch.sources.agent_source import AgentSource, ElsewhereError
@@ -23,6 +23,10 @@ from trainwatch_launcher.reader.changes import (
     Unreadable,
 )
 from trainwatch_launcher.rundir.gpus import Metrics
+from trainwatch_launcher.rundir.stacks import Dump
+
+if TYPE_CHECKING:
+    from trainwatch_launcher.reader.spans import Span
 
 SETTLE = 2.0
 """Seconds that the first hosts wait for the others, so that a rank's attempts are numbered in their order."""
@@ -119,6 +123,29 @@ class MergedSource:
         """The newest lines of an attempt's history, `most` bytes of them at most, by time. Raises SourceError."""
         source, own = self._owner(key)
         return await source.read_metrics(own, most)
+
+    async def read_stacks(self, key: AttemptKey, most: int) -> Sequence[Dump]:
+        """The newest stacks of an attempt, newest first. Raises SourceError."""
+        source, own = self._owner(key)
+        return await source.read_stacks(own, most)
+
+    async def read_idle(
+        self, keys: Sequence[AttemptKey], since: Sequence[float], lines: int
+    ) -> Mapping[AttemptKey, Sequence[Span]]:
+        """When the GPUs of some attempts were idle or at work; see `Source`. Raises SourceError."""
+        owned: dict[AgentSource, list[tuple[AttemptKey, AttemptKey, float]]] = {}
+        for key, begin in zip(keys, since, strict=True):
+            source, own = self._owner(key)
+            owned.setdefault(source, []).append((key, own, begin))
+
+        async def ask(source: AgentSource, wanted: Sequence[tuple[AttemptKey, AttemptKey, float]]) -> None:
+            with contextlib.suppress(SourceError):  # a host that is lost keeps nobody from the others
+                found = await source.read_idle([own for _, own, _ in wanted], [begin for *_, begin in wanted], lines)
+                told.update({key: found[own] for key, own, _ in wanted if own in found})
+
+        told: dict[AttemptKey, Sequence[Span]] = {}
+        await asyncio.gather(*(ask(source, wanted) for source, wanted in owned.items()))
+        return told
 
     async def ask_logs(
         self, operation: str, keys: Sequence[AttemptKey], shifts: Sequence[float], **facts: Any

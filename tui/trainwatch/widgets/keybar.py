@@ -53,6 +53,10 @@ class KeyBar(Widget):
             self._scopes, self._needed = scopes, needed
             self.refresh()
 
+    def need(self, *names: str) -> None:
+        """Offer these also where room is short."""
+        self.show(*self._scopes, needed=names)
+
     def render_line(self, y: int) -> Strip:
         """The keys; where each is gets remembered for the mouse."""
         base = self.rich_style

@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 import sys
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from textual.worker import Worker
@@ -19,7 +20,7 @@ from trainwatch.widgets.log_view import LogView
 from trainwatch_launcher.reader.pages import Page
 from trainwatch_launcher.reader.query import Query
 
-Begin = Callable[[Coroutine[Any, Any, None]], Worker[None]]
+Begin = Callable[[Callable[[], Coroutine[Any, Any, None]]], Worker[None]]
 
 
 @dataclass
@@ -62,6 +63,19 @@ class Counted:
                 before += bisect_right(block.starts, place[1])
         return before
 
+    def nearest(self, offset: int, down: bool) -> int | None:
+        """Where the hit nearest to a byte of the only log begins, that way; None when that is not known."""
+        if not self.complete:
+            return None
+        while True:
+            block = next((one for one in self.blocks if one.low <= offset < one.high), None)
+            if block is None or block.starts is None:
+                return None
+            at = bisect_left(block.starts, offset) if down else bisect_right(block.starts, offset) - 1
+            if 0 <= at < len(block.starts):
+                return block.starts[at]
+            offset = block.high if down else block.low - 1
+
     @property
     def text(self) -> str:
         """How many, in words."""
@@ -79,7 +93,11 @@ class Finder:
         self._view, self._begin, self._say = view, begin, say
         self._counting: Worker[None] | None = None
         self._looking: Worker[None] | None = None
+        self._sought: tuple[bool, list[int] | None] = (False, None)
+        """Which way one looks, and from which cuts on."""
         self._note = ""
+        self._nothing = False
+        """Whether one has looked everywhere and found none."""
 
     @property
     def is_busy(self) -> bool:
@@ -97,15 +115,20 @@ class Finder:
     def look_for(self, query: Query, down: bool, start: int | None) -> None:
         """Look for another thing, from the line `start` on (None: the end)."""
         self.stop()
-        self.query, self.counted, self._note = query, Counted(), ""
+        self.query, self.counted, self._note, self._nothing = query, Counted(), "", False
         self._view.show_pattern(query, None)
         self.next(down, start, below=False)
 
     def count(self) -> None:
-        """Count all that there is of it."""
+        """Count all that there is of it; of one log this also finds the next hit, when that is still looked for."""
         reader, query = self._view.reader, self.query
-        if reader is not None and query is not None and self._counting is None:
-            self._counting = self._begin(self._count(reader, query))
+        if reader is None or query is None or self._counting is not None:
+            return
+        seeks = self._looking is not None and not self._looking.is_finished and _is_one(reader)
+        if seeks and self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
+        self._counting = self._begin(partial(self._count, reader, query, self._sought if seeks else None))
 
     def next(self, down: bool, start: int | None, below: bool = True) -> None:
         """Go to the next hit, from a line on (None: the end)."""
@@ -113,10 +136,23 @@ class Finder:
         if reader is not None and query is not None:
             if self._looking is not None:
                 self._looking.cancel()
-            self._looking = self._begin(self._next(reader, query, down, start, below))
+            cuts = self._view.cuts_at(start, below=below and down)
+            self._sought = down, cuts
+            known = self._known(reader, down, cuts)
+            if known is not None:
+                self._note = ""
+                self._view.show_pattern(query, (0, known))
+                self.tell()
+            else:
+                self._looking = self._begin(partial(self._next, reader, query, down, cuts))
 
-    async def _next(self, reader: LogReader, query: Query, down: bool, start: int | None, below: bool) -> None:
-        cuts = self._view.cuts_at(start, below=below and down)
+    def _known(self, reader: LogReader, down: bool, cuts: list[int] | None) -> int | None:
+        """Where the next hit begins, when that has been counted."""
+        if cuts is None or not _is_one(reader) or self._view.size_bytes < self.counted.total:
+            return None
+        return self.counted.nearest(cuts[0] if down else cuts[0] - 1, down)
+
+    async def _next(self, reader: LogReader, query: Query, down: bool, cuts: list[int] | None) -> None:
         try:
             found = await first_page(reader, [query, *self._view.sifting.queries], down, cuts, self._progress)
             around = found is None
@@ -128,6 +164,7 @@ class Finder:
             self._say(str(error))
             return
         self._note = ", around the end" if around else ""
+        self._nothing = found is None
         if found is not None:
             self._view.show_pattern(query, found)
         self.tell()
@@ -135,17 +172,23 @@ class Finder:
     def _progress(self, share: float) -> None:
         self._say(f"searching… {share:.0%}")
 
-    async def _count(self, reader: LogReader, query: Query) -> None:
+    async def _count(self, reader: LogReader, query: Query, sought: tuple[bool, list[int] | None] | None) -> None:
         queries = [one.to_json() for one in (query, *self._view.sifting.queries)]
-        while self._looking is not None and not self._looking.is_finished:
+        while sought is None and self._looking is not None and not self._looking.is_finished:
             await asyncio.sleep(0.02)  # the hit first: both would want the same two cores
+        down, cuts = sought or (False, None)
         try:
-            async with contextlib.aclosing(reader.ask("search", queries=queries, down=False)) as answer:
+            async with contextlib.aclosing(reader.ask("search", queries=queries, down=down, at=cuts)) as answer:
                 async for facts, body in answer:
                     if "total" in facts:
                         self.counted.total = facts["total"]
-                    else:
-                        self.counted.add(_block(facts, body))
+                        self.tell()
+                        continue
+                    block = _block(facts, body)
+                    self.counted.add(block)
+                    if sought is not None and block.count:
+                        self._found_in(block, reader, query, down, cuts)
+                        sought = None
                     self.tell()
         except ReadError as error:
             self._say(str(error))
@@ -153,20 +196,34 @@ class Finder:
         self.counted.complete = True
         self.tell()
 
+    def _found_in(self, block: Block, reader: LogReader, query: Query, down: bool, cuts: list[int] | None) -> None:
+        """The first block with hits holds the next one."""
+        if not block.starts:
+            self._looking = self._begin(partial(self._next, reader, query, down, cuts))
+            return
+        hit = block.starts[0] if down else block.starts[-1]
+        around = cuts is not None and (hit < cuts[0] if down else hit >= cuts[0])
+        self._note = ", around the end" if around else ""
+        self._view.show_pattern(query, (block.log, hit))
+
     def tell(self) -> None:
         """Say which hit this is, of how many."""
         hit, query = self._view.hit, self.query
         if query is None:
             return
         if hit is None:
-            busy = self._looking is not None and not self._looking.is_finished and not self._view.hit
-            none = self.counted.complete and not self.counted.count
-            text = f"no match for {query.text}" if none or not busy else "searching…"
-            self._say(text)
+            none = self._nothing or (self.counted.complete and not self.counted.count)
+            share = f" {self.counted.done / self.counted.total:.0%}" if self.counted.total else ""
+            self._say(f"no match for {query.text}" if none else f"searching…{share}")
             return
         number = self.counted.number(hit, len(self._view.reader.labels or [""]) if self._view.reader else 1)
         which = f"{number:,} of {self.counted.text}" if number else self.counted.text if self.counted.done else "found"
         self._say(f"{which}{self._note} · n next · N previous")
+
+
+def _is_one(reader: LogReader) -> bool:
+    """Whether it is a single log, all bytes of which are its own."""
+    return len(reader.labels) <= 1 and not reader.is_part
 
 
 def _block(facts: dict[str, Any], body: bytes) -> Block:

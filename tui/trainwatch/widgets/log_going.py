@@ -6,7 +6,7 @@ import contextlib
 from typing import Any
 
 from textual.containers import Vertical
-from textual.worker import Worker
+from textual.worker import Worker, WorkerState
 
 from trainwatch.model import moments
 from trainwatch.widgets import log_kinds
@@ -43,6 +43,18 @@ class LogGoing(Vertical):
     def retitle(self) -> None:
         """The title says something else now."""
         raise NotImplementedError
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """What fails in a way that nobody thought of is said, too."""
+        event.stop()
+        if event.state == WorkerState.ERROR:
+            self.busy = ""
+            self.failed(f"{event.worker.group}: {type(event.worker.error).__name__}: {event.worker.error}")
+            self.retitle()
+
+    def failed(self, said: str) -> None:
+        """Say what has failed, in one line."""
+        self.notify(said, severity="error", markup=False)
 
     # Errors and phases
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from trainwatch.widgets.log_lines import CHUNK, LogLines, Missing
+from trainwatch_launcher.reader.pages import Entry
 
 QUIET_LOOKS = 8
 """After so many looks without growth only every `QUIET_EVERY`th look is taken."""
@@ -44,6 +45,17 @@ class LogReader(Protocol):
     def ask(self, operation: str, **facts: Any) -> AsyncGenerator[tuple[dict[str, Any], bytes], None]:
         """Ask the log engine where the logs are; who leaves before the end stops the work."""
         ...
+
+
+async def whole(reader: LogReader, entry: Entry, most: int) -> bytes:
+    """All bytes of a line, `most` at most: of a very long one a page holds only the beginning. Raises ReadError."""
+    data, end = entry.data, min(entry.end, entry.start + most)
+    if entry.start + len(data) < end:
+        asked = reader.ask("read", log=entry.log, start=entry.start + len(data), end=end)
+        async with contextlib.aclosing(asked) as answer:
+            async for _, more in answer:
+                data += more
+    return data
 
 
 Start = Callable[[Coroutine[Any, Any, None]], object]
@@ -181,6 +193,11 @@ class LogLoader:
 
     def _fail(self, error: ReadError, generation: int) -> None:
         if generation == self._generation:
-            self._loading.clear()
-            self._broken = True
-            self._failed(str(error))
+            self.give_up(str(error))
+
+    def give_up(self, said: str) -> None:
+        """What was on its way does not come; the next look tries again."""
+        self._loading.clear()
+        self._looking = False
+        self._broken = True
+        self._failed(said)

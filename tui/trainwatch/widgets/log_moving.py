@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from textual.geometry import Region
+from textual.worker import Worker, WorkerState
 
 from trainwatch.widgets.log_canvas import LogCanvas
 from trainwatch.widgets.log_lines import Anchor, Missing, Row, end_anchor, moved, rows_from
@@ -206,6 +207,12 @@ class LogMover(LogCanvas):
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         self.run_worker(work, group="log", exit_on_error=False)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """What fails in a way that nobody thought of is said, too."""
+        event.stop()
+        if event.state == WorkerState.ERROR:
+            self._loader.give_up(f"{type(event.worker.error).__name__}: {event.worker.error}")
 
     def _tick(self) -> None:
         if self._is_seen:

@@ -318,6 +318,12 @@ class LogPane(LogTaking):
         if self.bar.mode == FIND:
             self.bar.say(said)
 
+    def failed(self, said: str) -> None:
+        """Say what has failed, in one line; of a search where one looks for its answer."""
+        if self.has_class("searching") and said.startswith("search"):
+            self._found(said)
+        super().failed(said)
+
     def close_search(self) -> bool:
         """End the selection, else the search, else the filter; False when there is none."""
         if self.view.end_selection():
@@ -331,11 +337,15 @@ class LogPane(LogTaking):
         if self.has_class("searching"):
             self._end_search()
             return True
-        if self._shown or self._hidden:
-            self._shown, self._hidden = None, ()
-            self._sift()
-            return True
-        return False
+        return self.show_all()
+
+    def show_all(self) -> bool:
+        """Filter no more, and stay at the line; False when nothing was filtered."""
+        if not self._shown and not self._hidden:
+            return False
+        self._shown, self._hidden = None, ()
+        self._sift()
+        return True
 
     def _end_search(self) -> None:
         self.finder.stop()

@@ -67,6 +67,8 @@ class RowPainter:
         self.others: Callable[[int], int] = lambda start: 0
         """How many other ranks say the same as a line."""
         self.is_context: Callable[[int], bool] = lambda start: False
+        self.left_out: Callable[[int], int] = lambda start: 0
+        """How many bytes of a line are not among its text, because it is very long."""
         self._style, self._document = style, document
         self._ready: OrderedDict[Line, Ready] = OrderedDict()
 
@@ -96,6 +98,9 @@ class RowPainter:
         ready = self._ready.get(line)
         if ready is None:
             pieces = logtext.parse(self._document().text(line), self.states)
+            if left := self.left_out(line.start):
+                note = f" … {words.size(left)} more: ⏎ shows the line whole"
+                pieces = [*pieces, (note, self._style("log-view--others"))]
             text = "".join(part for part, _ in pieces)
             cuts = logtext.wrap_cuts(text, self.columns) if self.wrapped else []
             place, context = self._document().place(line.start), self.is_context(line.start)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -13,11 +14,11 @@ from textual.message import Message
 from trainwatch.model import text as words
 from trainwatch.widgets import logtext
 from trainwatch.widgets.log_going import LogGoing
-from trainwatch.widgets.log_loader import LogReader, ReadError
+from trainwatch.widgets.log_loader import LogReader, ReadError, whole
 from trainwatch.widgets.page_loader import Sifting
 from trainwatch.widgets.paged_lines import PagedLines
 from trainwatch.widgets.search_bar import SAVE
-from trainwatch_launcher.reader.pages import Page
+from trainwatch_launcher.reader.pages import Entry, Page
 
 MOST_COPIED = 4 << 20
 """Bytes that are copied at most; a clipboard is no place for more."""
@@ -84,11 +85,17 @@ class LogTaking(LogGoing):
     async def _lines_between(self, first: int, last: int) -> list[bytes]:
         """The bytes of some lines. Raises ReadError."""
         lines, reader = self.view.lines, self.view.reader
-        if isinstance(lines, PagedLines):
-            chosen = [lines.entry(number) for number in range(first, last + 1) if lines.holds(number)]
-            return [entry.data for entry in chosen]
         if reader is None:
             return []
+        if isinstance(lines, PagedLines):
+            taken, room = [], MOST_COPIED
+            for number in range(first, last + 1):
+                if lines.holds(number) and room > 0:
+                    taken.append(await whole(reader, lines.entry(number), room))
+                    room -= len(taken[-1])
+            if room <= 0:
+                self._say_too_much()
+            return taken
         end = lines.line_at(last).end
         data = b""
         while first + len(data) < end and len(data) < MOST_COPIED:
@@ -97,8 +104,11 @@ class LogTaking(LogGoing):
                 break
             data += more
         if end - first > MOST_COPIED:
-            self.notify(f"Only the first {words.size(MOST_COPIED)} are copied; ctrl+s saves all to a file.")
+            self._say_too_much()
         return data.split(b"\n")
+
+    def _say_too_much(self) -> None:
+        self.notify(f"Only the first {words.size(MOST_COPIED)} are copied; ctrl+s saves all to a file.")
 
     def action_copy_place(self) -> None:
         """Copy the file and the line's number."""
@@ -153,13 +163,14 @@ class LogTaking(LogGoing):
         chosen, reader = view.selected, view.reader
         try:
             with out:
-                if chosen is not None:
-                    lines = await self._lines_between(*chosen)
-                    count = out.write(b"\n".join(lines) + b"\n")
-                elif reader is not None and (view.sifting.queries or len(reader.labels) > 1):
+                if reader is None:
+                    pass
+                elif chosen is not None:
+                    count = await self._save_selected(out, reader, *chosen)
+                elif view.sifting.queries or len(reader.labels) > 1 or reader.is_part:
                     count = await self._save_pages(out, reader, view.sifting)
-                elif reader is not None:
-                    count = await self._save_bytes(out, reader)
+                else:
+                    count = await self._save_bytes(out, reader, 0, (await reader.ends())[0])
         except (ReadError, OSError) as error:
             why = error.strerror or str(error) if isinstance(error, OSError) else str(error)
             self.notify(f"{path}: {why}; what it holds is not whole.", severity="error", markup=False)
@@ -170,16 +181,16 @@ class LogTaking(LogGoing):
         self.notify(f"Saved {words.size(count)} to {path}", markup=False)
         view.end_selection()
 
-    async def _save_bytes(self, out: BinaryIO, reader: LogReader) -> int:
-        at, [end] = 0, await reader.ends()
+    async def _save_bytes(self, out: BinaryIO, reader: LogReader, start: int, end: int) -> int:
+        at = start
         while at < end:
             data = await reader.read(at, min(SAVED_AT_ONCE, end - at))
             if not data:
                 break
             await asyncio.to_thread(out.write, data)
             at += len(data)
-            self._saving(at / end)
-        return at
+            self._saving((at - start) / (end - start))
+        return at - start
 
     async def _save_pages(self, out: BinaryIO, reader: LogReader, sifting: Sifting) -> int:
         cuts, ends, count, at_end = None, await reader.ends(), 0, False
@@ -188,11 +199,35 @@ class LogTaking(LogGoing):
             asked = reader.ask("page", down=True, count=LINES_AT_ONCE, cuts=cuts, ends=ends, **sifting.facts())
             async with contextlib.aclosing(asked) as answer:
                 async for facts, body in answer:
-                    lines = [labels[entry.log] + entry.data + b"\n" for entry in Page.decode(body)]
-                    count += await asyncio.to_thread(out.write, b"".join(lines))
+                    count += await self._save_entries(out, reader, Page.decode(body), labels)
                     cuts, at_end = facts["cuts"], facts["at_end"]
                     self._saving(sum(facts["cuts"]) / max(1, sum(ends)))
         return count
+
+    async def _save_entries(
+        self, out: BinaryIO, reader: LogReader, entries: Sequence[Entry], labels: Sequence[bytes]
+    ) -> int:
+        """Write lines, each whole, however long it is; returns how many bytes these were."""
+        parts, count = [], 0
+        for entry in entries:
+            parts.append(labels[entry.log] + entry.data)
+            if len(entry.data) < entry.end - entry.start:
+                count += await asyncio.to_thread(out.write, b"".join(parts))
+                parts.clear()
+                asked = reader.ask("read", log=entry.log, start=entry.start + len(entry.data), end=entry.end)
+                async with contextlib.aclosing(asked) as answer:
+                    async for _, data in answer:
+                        count += await asyncio.to_thread(out.write, data)
+            parts.append(b"\n")
+        return count + await asyncio.to_thread(out.write, b"".join(parts))
+
+    async def _save_selected(self, out: BinaryIO, reader: LogReader, first: int, last: int) -> int:
+        lines = self.view.lines
+        if isinstance(lines, PagedLines):
+            chosen = [lines.entry(number) for number in range(first, last + 1) if lines.holds(number)]
+            return await self._save_entries(out, reader, chosen, [b""] * len(reader.labels or [""]))
+        count = await self._save_bytes(out, reader, first, lines.line_at(last).end)
+        return count + await asyncio.to_thread(out.write, b"\n")
 
     def _saving(self, share: float) -> None:
         self.busy = f"saving… {share:.0%}"

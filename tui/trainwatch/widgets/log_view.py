@@ -58,6 +58,7 @@ class LogView(LogMover):
         self._rows.x, self._rows.facts = 0, {}
         self._rows.labels = reader.labels if reader is not None else ()
         self._rows.others, self._rows.is_context = self._others, self._is_context
+        self._rows.left_out = self._left_out
         self._rows.forget()
         self._todo.clear()
         if folded:
@@ -213,6 +214,9 @@ class LogView(LogMover):
 
     def _others(self, start: int) -> int:
         return self._lines.others(start) if isinstance(self._lines, PagedLines) else 0
+
+    def _left_out(self, start: int) -> int:
+        return self._lines.left_out(start) if isinstance(self._lines, PagedLines) else 0
 
     def _is_context(self, start: int) -> bool:
         return isinstance(self._lines, PagedLines) and not self._lines.entry(start).hit

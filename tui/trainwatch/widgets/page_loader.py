@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,10 @@ BURST = 96 << 10
 """When more bytes than this have come, the end is read anew and not what lies between."""
 QUIET_LOOKS = 8
 QUIET_EVERY = 4
+SHARE = 4
+"""Looking takes at most one part in so many of the time: a thousand logs that flood are looked at less often."""
+LONGEST_PAUSE = 2.0
+"""Seconds between two looks at most, whatever a look takes."""
 SEEK = 9
 SPAN_EVERY = 40
 """Looks that found growth between two questions how long the logs are by now."""
@@ -39,6 +44,36 @@ class Sifting:
     def facts(self) -> dict[str, Any]:
         """As the engine is asked."""
         return {"queries": [query.to_json() for query in self.queries], "context": self.context}
+
+
+class Pace:
+    """How often to look: a look that takes long is followed by a longer pause.
+
+    What counts is our own processor time, and the time by which an answer took longer than the fastest one: the way to
+    another host and back is no work.
+    """
+
+    def __init__(self) -> None:
+        self._next = 0.0
+        self._way = LONGEST_PAUSE
+        self._began = (0.0, 0.0)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the pause is over."""
+        return time.monotonic() >= self._next
+
+    def begin(self) -> None:
+        """A look begins."""
+        self._began = (time.monotonic(), time.process_time())
+
+    def end(self) -> None:
+        """It has ended."""
+        now = time.monotonic()
+        took, worked = now - self._began[0], time.process_time() - self._began[1]
+        self._way = min(self._way, took)
+        cost = max(min(took, worked), took - self._way)
+        self._next = now + min(LONGEST_PAUSE, cost * (SHARE - 1))
 
 
 class PageLoader:
@@ -64,6 +99,7 @@ class PageLoader:
         self._looking = self._broken = False
         self._quiet = self._ticks = 0
         self._ends: list[int] = []
+        self._pace = Pace()
         self._is_followed = is_followed
         self._floods = False
         """Whether more comes between two looks than is worth reading: then only the end is asked for."""
@@ -98,9 +134,9 @@ class PageLoader:
                 self._begin(SEEK, self._seek(self.reader, goal, then))
 
     def tick(self) -> None:
-        """Time has passed: look for growth, less often while nothing grows."""
+        """Time has passed: look for growth, less often while nothing grows or while looking takes long."""
         self._ticks += 1
-        if self._quiet < QUIET_LOOKS or self._ticks % QUIET_EVERY == 0:
+        if self._pace.is_due and (self._quiet < QUIET_LOOKS or self._ticks % QUIET_EVERY == 0):
             self.look()
 
     def look(self) -> None:
@@ -196,6 +232,13 @@ class PageLoader:
                 self.lines.span = (facts["first"], facts["last"])
 
     async def _look(self, reader: LogReader, generation: int) -> None:
+        self._pace.begin()
+        try:
+            await self._look_now(reader, generation)
+        finally:
+            self._pace.end()
+
+    async def _look_now(self, reader: LogReader, generation: int) -> None:
         try:
             if self._floods and self._is_followed() and not self.sifting.queries:
                 await self._look_at_end(reader, generation)
@@ -240,7 +283,12 @@ class PageLoader:
 
     def _fail(self, error: ReadError, generation: int) -> None:
         if generation == self._generation:
-            self._wants = None
-            self._broken = True
-            self.progress = ""
-            self._failed(str(error))
+            self.give_up(str(error))
+
+    def give_up(self, said: str) -> None:
+        """What was on its way does not come; the next look tries again."""
+        self._wants = None
+        self._looking = False
+        self._broken = True
+        self.progress = ""
+        self._failed(said)

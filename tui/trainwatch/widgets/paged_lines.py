@@ -213,8 +213,13 @@ class PagedLines:
         raise Missing(UP)
 
     def text(self, line: Line) -> bytes:
-        """A line's bytes. Raises Missing."""
+        """A line's bytes, of a very long one the first ones. Raises Missing."""
         return self.entry(line.start).data
+
+    def left_out(self, start: int) -> int:
+        """How many bytes of a line there are beyond its text. Raises Missing."""
+        entry = self.entry(start)
+        return entry.end - entry.start - len(entry.data)
 
     def start_of(self, offset: int) -> int:
         """Numbers are lines."""

@@ -17,7 +17,8 @@ from textual.strip import Strip
 
 from trainwatch import actions
 from trainwatch.model import grid
-from trainwatch.model.lens import HUES, UNKNOWN
+from trainwatch.model.hues import HUES
+from trainwatch.model.lens import UNKNOWN
 from trainwatch.widgets import states
 from trainwatch.widgets.fit import fit
 from trainwatch.widgets.logtext import clean

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -15,6 +17,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from trainwatch import actions
+from trainwatch.model import idle as idles
 from trainwatch.model import text
 from trainwatch.model.phases import OMITTED
 from trainwatch.model.timeline import HOLD, LAUNCHER, Lane, Span, Timeline
@@ -22,13 +25,20 @@ from trainwatch.widgets.fit import fit
 from trainwatch.widgets.logtext import clean
 from trainwatch_launcher.reader.changes import AttemptKey
 
-BAR, HELD_BAR, LAUNCHER_BAR = "█", "▒", "─"
+if TYPE_CHECKING:
+    from trainwatch.model.idle import Spans
+
+BAR, IDLE_BAR, HELD_BAR = "█", "░", "▒"
+LAUNCHER_BAR, IDLE_LAUNCHER_BAR = "─", "┄"
+"""While the command has told no phase."""
 TICKS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 """Seconds between two marks of the ruler."""
 TICK_ROOM = 12
 """Columns from one mark to the next, at least."""
 SHORTEST = 5.0
 """The least number of seconds on screen."""
+MOST_DRAWN = 512
+"""Bars that are kept as they were drawn."""
 
 
 class TimelineView(ScrollView, can_focus=True):
@@ -45,6 +55,10 @@ class TimelineView(ScrollView, can_focus=True):
     class Moved(Message):
         """The cursor is somewhere else."""
 
+    @dataclass
+    class Scrolled(Message):
+        """Other ranks are on screen."""
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.line = Timeline((), 0.0, 0.0, ())
@@ -53,6 +67,10 @@ class TimelineView(ScrollView, can_focus=True):
         """Whether all of the time is shown, and goes on being shown."""
         self.selected = 0
         self.moment = 0.0
+        self._idle: Mapping[AttemptKey, Spans] = {}
+        self._label = 10
+        self._drawn: dict[object, list[Segment]] = {}
+        """Bars as they were drawn; a cursor that moves changes none."""
 
     # What is shown
 
@@ -66,12 +84,37 @@ class TimelineView(ScrollView, can_focus=True):
         if first:
             self.moment = line.end
         self._keep(stays)
-        self.virtual_size = Size(self.size.width, len(line.lanes) + 1)
+        self._measure()
+        self._drawn.clear()
         self.refresh()
+
+    def show_idle(self, idle: Mapping[AttemptKey, Spans]) -> None:
+        """When the GPUs of ranks were idle, by the key of their lanes."""
+        if idle != self._idle:
+            self._idle = idle
+            self._drawn.clear()
+            self.refresh()
+
+    def _measure(self) -> None:
+        """How wide names are, and how much there is to scroll."""
+        longest = max((len(lane.label) + cell_len(lane.host) + 2 for lane in self.line.lanes), default=8)
+        self._label = min(longest, max(8, self.size.width // 5)) + 2
+        self.virtual_size = Size(self.size.width, len(self.line.lanes) + 1)
 
     def _keep(self, key: AttemptKey | None) -> None:
         keys = [lane.key for lane in self.line.lanes]
         self.selected = keys.index(key) if key in keys else max(0, min(self.selected, len(keys) - 1))
+
+    @property
+    def seen(self) -> Sequence[Lane]:
+        """The ranks on screen."""
+        top = round(self.scroll_y)
+        return self.line.lanes[top : top + max(1, self.size.height - 1)]
+
+    @property
+    def idle(self) -> float | None:
+        """Which share of the selected rank's GPUs was idle at the cursor; None when nobody knows."""
+        return idles.at(self._idle.get(self.lane.key, ()), self.moment) if self.lane is not None else None
 
     @property
     def lane(self) -> Lane | None:
@@ -214,11 +257,6 @@ class TimelineView(ScrollView, can_focus=True):
     # Drawing
 
     @property
-    def _label(self) -> int:
-        longest = max((len(lane.label) + len(lane.host) + 2 for lane in self.line.lanes), default=8)
-        return min(longest, max(8, self.size.width // 5)) + 2
-
-    @property
     def _columns(self) -> int:
         return max(1, self.size.width - self._label - 1)
 
@@ -230,11 +268,20 @@ class TimelineView(ScrollView, can_focus=True):
 
     def on_resize(self) -> None:
         """More or fewer lanes."""
-        self.virtual_size = Size(self.size.width, len(self.line.lanes) + 1)
+        self._measure()
+        self._drawn.clear()
+        self._into_view()
+        self.post_message(self.Scrolled())
+
+    def watch_scroll_y(self, old: float, new: float) -> None:
+        """Other lanes are seen."""
+        super().watch_scroll_y(old, new)
+        self.post_message(self.Scrolled())
 
     def notify_style_update(self) -> None:
         """Colours changed."""
         super().notify_style_update()
+        self._drawn.clear()
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
@@ -253,31 +300,48 @@ class TimelineView(ScrollView, can_focus=True):
         return Strip(segments).simplify().adjust_cell_length(width, style)
 
     def _bars(self, lane: Lane, base: Style, chosen: bool) -> list[Segment]:
-        """What a rank did, a column at a time: what lasted longest in it."""
-        cells = [Segment(" ", base)] * self._columns
-        weight = [0.0] * self._columns
-        per_column = (self._to - self._from) / self._columns
-        for span in lane.spans:
-            first, last = max(0, self._column_of(span.start)), min(self._columns - 1, self._column_of(span.end))
-            drawn = self._cell(span, base)
-            for column in range(first, last + 1):
-                begin = self._time_of(column)
-                share = min(span.end, begin + per_column) - max(span.start, begin)
-                if share > weight[column]:
-                    weight[column], cells[column] = share, drawn
+        """What a rank did, and the cursor."""
+        place = (lane.key, chosen, self._from, self._to, self._columns)
+        if place not in self._drawn:
+            if len(self._drawn) > MOST_DRAWN:
+                self._drawn.clear()
+            self._drawn[place] = self._cells(lane, base)
+        cells = list(self._drawn[place])
         cursor = min(self._column_of(self.moment), self._columns - 1)
         if chosen and cursor >= 0:
             mark = self.get_component_rich_style("timeline--cursor", partial=True)
             cells[cursor] = Segment("┃", base + mark)
         return cells
 
-    def _cell(self, span: Span, base: Style) -> Segment:
+    def _cells(self, lane: Lane, base: Style) -> list[Segment]:
+        """A column at a time: what lasted longest in it, shaded where the GPUs were idle."""
+        count = self._columns
+        cells = [Segment(" ", base)] * count
+        weight = [0.0] * count
+        per_column = (self._to - self._from) / count
+        known = idles.columns(self._idle.get(lane.key, ()), self._from, per_column, count)
+        idle = [share is not None and share >= idles.SHADED for share in known]
+        for span in lane.spans:
+            first, last = max(0, self._column_of(span.start)), min(count - 1, self._column_of(span.end))
+            drawn = self._looks(span)
+            for column in range(first, last + 1):
+                begin = self._time_of(column)
+                share = min(span.end, begin + per_column) - max(span.start, begin)
+                if share > weight[column]:
+                    weight[column], cells[column] = share, drawn[idle[column]]
+        return cells
+
+    def _looks(self, span: Span) -> tuple[Segment, Segment]:
+        """A column of a span while GPUs work, and while they are idle. Never on the chosen rank's ground: with 16
+        colours that is one of the phases'."""
         if span.kind == HOLD:
-            return Segment(HELD_BAR, base + self.get_component_rich_style("state--held", partial=True))
-        if span.kind in (LAUNCHER, OMITTED):
-            return Segment(LAUNCHER_BAR, base + self.get_component_rich_style("timeline--launcher", partial=True))
-        hue = f"shade--phase-{self.line.hue(span.name)}"
-        return Segment(BAR, base + self.get_component_rich_style(hue, partial=True))
+            pair, name = (HELD_BAR, HELD_BAR), "state--held"
+        elif span.kind in (LAUNCHER, OMITTED):
+            pair, name = (LAUNCHER_BAR, IDLE_LAUNCHER_BAR), "timeline--launcher"
+        else:
+            pair, name = (BAR, IDLE_BAR), f"shade--phase-{self.line.hues.of(span.name)}"
+        style = self.rich_style + self.get_component_rich_style(name, partial=True)
+        return Segment(pair[0], style), Segment(pair[1], style)
 
     def _ruler(self, base: Style) -> list[Segment]:
         """Times of day, at round moments."""

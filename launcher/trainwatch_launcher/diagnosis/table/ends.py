@@ -102,7 +102,7 @@ CANCELLED = Kind(
 
 HANG = Kind(
     "hang", "quiet", CAUSE,
-    "Take the stacks of the rank that is behind (py-spy dump) before you end it; that shows what it waits for.",
+    "Take the stacks of all ranks before you end it (D, or trainwatch stacks): who differs from the many is behind.",
     says=[
         ("timeout (", r"^timeout \(\d{1,3}:\d\d:\d\d(?:\.\d+)?\)!"),
         ("hang|stuck|to be hung|appears hung|seems hung|is hung",
