@@ -1,7 +1,6 @@
 """Logs beside less, lnav, grep and tail: one of any size, and those of 64 ranks as one; in a terminal."""
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import pickle
@@ -12,10 +11,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from log_terminal import LIMIT, Terminal, cpu_of, terminal
 from many_logs import NEEDLE, Grown, run_of
 from report import table
 
@@ -29,98 +29,22 @@ EACH = int(os.environ.get("BENCH_LOG_BYTES", str(20_000_000)))
 RATE = int(os.environ.get("BENCH_LOG_RATE", "1000"))
 """Lines a second in each of the ranks' logs."""
 FOLLOWED = float(os.environ.get("BENCH_LOG_SECONDS", "12"))
-LIMIT = 90.0
-SOCKET = f"bench-{os.getpid()}"
 TIME = re.compile(r"(\d{10}\.\d{3}) INFO")
+MANY = "gpu"
+"""All lines but the needle's have it."""
 FOUND = re.compile(rf"\d{{10}}\.\d{{3}} {NEEDLE}")
-
-
-class Terminal:
-    """A program in a window of tmux of 200 x 50."""
-
-    def __init__(self, command: list[str], directory: Path) -> None:
-        self.started = time.perf_counter()
-        words = ["exec", *command]
-        _tmux("new-session", "-d", "-s", "bench", "-x", "200", "-y", "50", "-c", str(directory), " ".join(words))
-        _tmux("set-option", "-t", "bench", "remain-on-exit", "on")
-        self.pid = int(_tmux("list-panes", "-t", "bench", "-F", "#{pane_pid}"))
-
-    def text(self) -> str:
-        return _tmux("capture-pane", "-t", "bench", "-p")
-
-    def keys(self, *keys: str) -> None:
-        _tmux("send-keys", "-t", "bench", *keys)
-
-    def until(self, condition: Callable[[str], object], since: float | None = None, again: str = "") -> float | None:
-        """Seconds since the start, or `since`, until the screen shows something; `again` is a key pressed meanwhile."""
-        began = self.started if since is None else since
-        pressed = time.perf_counter()
-        while time.perf_counter() - began < LIMIT:
-            if condition(self.text()):
-                return time.perf_counter() - began
-            if again and time.perf_counter() - pressed > 0.5:
-                pressed = time.perf_counter()
-                self.keys(again)
-            time.sleep(0.01)
-        return None
-
-    def cpu(self) -> float:
-        return sum(_cpu(pid) for pid in _family(self.pid))
-
-    def memory(self) -> float:
-        """Peak resident memory of the program alone, MiB."""
-        return _memory(self.pid)
-
-    def close(self) -> None:
-        subprocess.run(["tmux", "-L", SOCKET, "kill-server"], stderr=subprocess.DEVNULL, check=False)
-        time.sleep(0.3)
-
-
-def _tmux(*words: str) -> str:
-    done = subprocess.run(["tmux", "-L", SOCKET, *words], stdout=subprocess.PIPE, text=True, check=True)
-    return done.stdout.strip("\n")
-
-
-def _family(pid: int) -> list[int]:
-    children = Path(f"/proc/{pid}/task/{pid}/children")
-    try:
-        return [pid, *(one for child in children.read_text().split() for one in _family(int(child)))]
-    except OSError:
-        return [pid]
-
-
-def _cpu(pid: int) -> float:
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return sum(int(fields[at]) for at in (11, 12, 13, 14)) / os.sysconf("SC_CLK_TCK")
-
-
-def _memory(pid: int) -> float:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
-
-
-@contextlib.contextmanager
-def terminal(command: list[str], directory: Path) -> Iterator[Terminal]:
-    shown = Terminal(command, directory)
-    try:
-        yield shown
-    finally:
-        shown.close()
 
 
 def _seconds(value: float | None) -> str:
     return f"> {LIMIT:.0f} s" if value is None else f"{value:.2f} s"
 
 
-def grep(files: list[Path]) -> float:
-    """Seconds of `grep -c`, of the better of two runs."""
+def grep(files: list[Path], text: str = NEEDLE) -> float:
+    """Seconds of `grep -c`, of the best of three runs. Into a pipe: into /dev/null it would stop at the first hit."""
     found = []
-    for _ in range(2):
+    for _ in range(3):
         began = time.perf_counter()
-        subprocess.run(["grep", "-c", NEEDLE, *files], stdout=subprocess.DEVNULL, check=False)
+        subprocess.run(["grep", "-c", text, *files], stdout=subprocess.PIPE, check=False)
         found.append(time.perf_counter() - began)
     return min(found)
 
@@ -134,6 +58,8 @@ class One:
     end: float | None = None
     hit: float | None = None
     counted: float | None = None
+    many: float | None = None
+    """Until all lines with a word that most of them have were counted."""
     memory: float = 0.0
 
 
@@ -147,6 +73,14 @@ def one_by_us(place: Path, log: Grown) -> One:
         shown.keys("/", NEEDLE, "Enter")
         took.hit = shown.until(FOUND.search, began)
         took.counted = shown.until(lambda text: "1 of 1 line" in text, began)
+        shown.keys("Escape")
+        time.sleep(0.5)  # else it were the beginning of another key
+        shown.keys("G")
+        shown.until(lambda text: last in text, time.perf_counter())
+        began = time.perf_counter()
+        shown.keys("/", MANY, "Enter")
+        count = f"{log.lines - 1:,} lines"
+        took.many = shown.until(lambda text: count in text, began)
         took.memory = shown.memory()
     return took
 
@@ -183,17 +117,20 @@ def one_log() -> None:
         with tempfile.TemporaryDirectory() as base:
             place = Path(base) / "run"
             [log] = run_of(place, 1, int(size * 1e9))
-            reference = grep([log.directory / paths.OUTPUT])
+            file = [log.directory / paths.OUTPUT]
+            reference, reference_many = grep(file), grep(file, MANY)
             for name, way in ways.items():
                 if name != "trainwatch" and not shutil.which(name):
                     continue
                 took = way(place, log)
                 ratio = f"{(took.counted or took.hit or LIMIT) / max(reference, 0.001):.1f}"
                 counted = _seconds(took.counted) if name == "trainwatch" else ""
-                rows.append([name, _seconds(took.end), _seconds(took.hit), counted, ratio, f"{took.memory:.0f} MiB"])
-            rows.append(["grep -c", "", "", f"{reference:.2f} s", "1.0", ""])
+                many = f"{took.many:.2f} s ({took.many / reference_many:.1f})" if took.many else ""
+                rows.append([name, _seconds(took.end), _seconds(took.hit), counted, ratio, many,
+                             f"{took.memory:.0f} MiB"])
+            rows.append(["grep -c", "", "", f"{reference:.2f} s", "1.0", f"{reference_many:.2f} s", ""])
         head = ["what", "last line on screen after start", "needle found from the top", "all counted", "to grep -c",
-                "peak memory"]  # fmt: skip
+                "what every line has counted (to grep -c)", "peak memory"]  # fmt: skip
         table(f"One log of {size:g} GB", head, rows)
 
 
@@ -284,10 +221,27 @@ def searching_many() -> None:
             count = 1 + sum(1 for _ in process.stdout)
         whole = time.perf_counter() - began
         assert count == RANKS, f"{count} hits"
+        hit, counted, pressed = searched_in_view(place)
     ours = "trainwatch logs --merge --grep, from exec"
     rows = [["grep -c", "", f"{reference:.2f} s", "1.0"],
-            [ours, f"{first:.2f} s", f"{whole:.2f} s", f"{whole / reference:.1f}"]]
+            [ours, f"{first:.2f} s", f"{whole:.2f} s", f"{whole / reference:.1f}"],
+            ["in the viewer, M, from Enter", _seconds(hit), _seconds(counted), f"{(counted or LIMIT) / reference:.1f}"],
+            ["the same, from the / that begins it", _seconds(pressed), "", ""]]
     table(f"A search over {RANKS} logs of {EACH / 1e6:.0f} MB", ["what", "first hit", "complete", "ratio"], rows)
+
+
+def searched_in_view(place: Path) -> tuple[float | None, float | None, float | None]:
+    """Seconds from Enter to the first hit and to the whole count, and from the `/` before it to the first hit."""
+    with terminal([TRAINWATCH, str(place)], place) as shown:
+        shown.until(lambda text: "step" in text)
+        shown.keys("M")
+        shown.until(lambda text: f"ranks 0-{RANKS - 1}" in text and " ▏ " in text, time.perf_counter())
+        began = time.perf_counter()
+        shown.keys("/", NEEDLE, "Enter")
+        entered = time.perf_counter()
+        hit = shown.until(FOUND.search, entered)
+        counted = shown.until(lambda text: f"{RANKS} lines" in text, entered)
+    return hit, counted, None if hit is None else hit + entered - began
 
 
 def nothing_lost() -> None:
@@ -305,7 +259,7 @@ def nothing_lost() -> None:
             program = str(Path(__file__).with_name("many_logs.py"))
             subprocess.run([sys.executable, program, str(listed), str(RATE), "8"], check=True)
             time.sleep(2.0)
-            used = _cpu(reader.pid)
+            used = cpu_of(reader.pid)
             reader.terminate()
         got = [line.partition(b"] ")[2] for line in out.read_bytes().splitlines()]
         written = [line for log in logs for line in (log.directory / paths.OUTPUT).read_bytes()[log.size:].splitlines()]

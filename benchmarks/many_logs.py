@@ -47,6 +47,7 @@ def _filled(builder: RunBuilder, rank: int, size: int) -> Grown:
     attempt.start(now - 600)
     total = number = 0
     count = max(1, size // len(line(now, rank, 100_000)))
+    needle = int(count * 0.985)
     with attempt.log.open("wb") as out, (attempt.directory / paths.INDEX).open("wb") as index:
         while number < count:
             when = now - 600 + 590 * number / count
@@ -54,8 +55,8 @@ def _filled(builder: RunBuilder, rank: int, size: int) -> Grown:
             index.write(RECORD.pack(when, total, number))
             block = [line(when, rank, number + at) for at in range(many)]
             number += many
-            if number >= count:
-                block[len(block) // 2] = b"%.3f %s\n" % (when, NEEDLE.encode())
+            if number - many <= needle < number:
+                block[needle - number + many] = b"%.3f %s\n" % (when, NEEDLE.encode())
             total += out.write(b"".join(block))
     return Grown(attempt.directory, total, number)
 

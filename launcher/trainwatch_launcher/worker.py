@@ -11,7 +11,7 @@ from trainwatch_launcher.cgroup import oom_kills
 from trainwatch_launcher.departure import leave_behind
 from trainwatch_launcher.helpers import Helpers
 from trainwatch_launcher.peers import Peers
-from trainwatch_launcher.quick import Lock, deque, signal
+from trainwatch_launcher.quick import Lock, deque, signal, start
 from trainwatch_launcher.recorder import Recorder
 from trainwatch_launcher.rundir import paths
 from trainwatch_launcher.rundir.records import Status
@@ -104,10 +104,12 @@ class Worker:
             finally:
                 self._taking.release()
 
-        if self.helpers.run(take):
-            return "done"
-        self._taking.release()
-        return "no thread can be started for it: the container's limit on processes is reached"
+        try:
+            start(take)  # in none of the threads in reserve: it may hang in a file system
+        except (RuntimeError, MemoryError):
+            self._taking.release()
+            return "no thread can be started for it: the container's limit on processes is reached"
+        return "done"
 
     def new_oom_kills(self) -> int | None:
         """Processes that the kernel killed for memory in our control group since we started; None when unknown."""

@@ -5,12 +5,14 @@ import asyncio
 import time
 
 import pytest
+from textual.events import Key
 
 from builders import NOW, RunBuilder, at
 from support.logs import LINES, SIZE, enter, filled, marked, run_with_log, shown, type_in, view
 from support.screens import app_on, notes, press, screen_text, settle, wait_for
 from trainwatch.app import TrainwatchApp
 from trainwatch.screens import wishes
+from trainwatch.screens.log import LogScreen
 from trainwatch.widgets.log_pane import LogPane
 
 SIZE_80 = (80, 24)
@@ -231,3 +233,17 @@ async def test_a_search_for_ever_can_be_left(tmp_path):
         await press(pilot, "escape", "g")
         assert shown(pilot)[0] == "step 00000 loss 0.5"
         assert not pilot.app.screen.query_one(LogPane).finder.is_busy
+
+
+async def test_keys_that_come_all_at_once_go_where_they_would_go_one_by_one(tmp_path):
+    run_with_log(tmp_path / "run", LINES + b"needle x\n" + LINES)
+    async with app_on(tmp_path / "run").run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        for key in ("l", "slash", *"nex", "backspace", *"edle", "enter"):
+            pilot.app.post_message(Key(key, key if len(key) == 1 else "/" if key == "slash" else None))
+        await wait_for(pilot, lambda: marked(pilot) == "needle x")
+        await wait_for(pilot, lambda: "1 of 1 line" in screen_text(pilot))
+        for key in ("slash", *"0042", "enter"):
+            pilot.app.post_message(Key(key, key if len(key) == 1 else "/" if key == "slash" else None))
+        await wait_for(pilot, lambda: "of 22 lines" in screen_text(pilot))
+        assert isinstance(pilot.app.screen, LogScreen)

@@ -116,6 +116,8 @@ def test_what_was_taken_together_is_a_round_on_one_clock():
     found = rounds(taken, {AttemptKey(1): -100.0})
     assert [sorted(key.rank for key in one.dumps) for one in found] == [[0, 1], [0, 2]]
     assert found[0].time == NOW - 10
+    again = rounds({AttemptKey(0): [dump(SYNC, time=NOW), dump(LOAD, time=NOW - 5)]}, {})
+    assert [one.time for one in again] == [NOW]
     assert rounds({}, {}) == ()
 
 

@@ -41,7 +41,7 @@ def stalled(directory, taken=NOW - 100, by="stall", stepped=NOW - 900):
     for rank, place in enumerate((IN_SYNC, IN_SYNC, IN_LOADER, IN_SYNC)):
         attempt = run.rank(rank).start(NOW - 2000).phase("Train", NOW - 1900)
         attempt.set(step=100, progress_since=stepped, stalled_since=NOW - 900, stacks=1, time=NOW)
-        attempt.event("stall", NOW - 101, since=NOW - 900, seconds=800.0, after=800.0)
+        attempt.event("stall", NOW - 101, since=NOW - 900, seconds=800.0, after=800.0, stacks="stacks-1.txt")
         attempt.event("stacks", taken, file="stacks-1.txt", number=1, by=by, places=[place])
     return run
 
@@ -57,6 +57,7 @@ def test_a_run_that_hangs_is_named_by_its_stacks(tmp_path):
     assert cause.why == "rank 2 is in data_loader.py:41 (__getitem__), while 3 wait in all_reduce at comm.py:80"
     assert cause.clear
     said = [sentence for sentence, _ in findings.told(findings.find(rows.rows(state_of(run), NOW), NOW))]
+    assert said[1] == "ranks 0-3: no progress for 15m00s, since 10:38:20; stacks: stacks-1.txt"
     others = "the other 3 ranks wait in all_reduce at comm.py:80 (stacks)"
     assert said[0] == f"rank 2 is in data_loader.py:41 (__getitem__), {others}"
 

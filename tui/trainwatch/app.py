@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
 
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.command import CommandPalette
 from textual.driver import Driver
 from textual.events import Key
@@ -23,6 +23,7 @@ from trainwatch import actions, alarm, browser, theme
 from trainwatch.alarm import Alarm
 from trainwatch.driver import TerminalDriver
 from trainwatch.following import Following
+from trainwatch.keys_in_order import KeysInOrder
 from trainwatch.model.failure import first_failure
 from trainwatch.model.state import EMPTY, Run
 from trainwatch.screens import wishes
@@ -39,7 +40,7 @@ REPAINT, REPAINT_MANY = 0.25, 0.5
 MANY = 256
 
 
-class TrainwatchApp(App[int]):
+class TrainwatchApp(KeysInOrder):
     """Follows a run, or offers the runs under `root` first."""
 
     TITLE = "trainwatch"

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from trainwatch_launcher.agent.server import Server
     from trainwatch_launcher.reader.engine import Engine
 
+SLOW = frozenset(("search", "count"))
+"""Questions that may take long, however large the machine; a page does when it has queries."""
 SLOW_THREADS = 3
 """Searches at a time; what is asked besides them does not wait for them."""
 
@@ -25,9 +27,7 @@ class LogDesk:
 
     def workers_for(self, asked: dict[str, Any]) -> Workers | None:
         """Threads for a question that may take long; None for any other."""
-        from trainwatch_launcher.reader.engine import is_slow
-
-        return self._slow if is_slow(str(asked.get("ask")), asked) else None
+        return self._slow if asked.get("ask") in SLOW or asked.get("queries") else None
 
     def ask(
         self, server: Server, asked: dict[str, Any], stop: Callable[[], bool]

@@ -11,7 +11,7 @@ from trainwatch_launcher.agent.follow import Follower
 from trainwatch_launcher.agent.logs import LogDesk
 from trainwatch_launcher.agent.operations import OPERATIONS, OperationError
 from trainwatch_launcher.agent.resume import Have, Resumption
-from trainwatch_launcher.agent.waiting import Credit, Lock, Signal
+from trainwatch_launcher.agent.waiting import Credit, Lock, Signal, get_ident
 from trainwatch_launcher.agent.workers import Workers
 from trainwatch_launcher.rundir import jsontext
 from trainwatch_launcher.version import __version__
@@ -40,6 +40,7 @@ class Server:
         self._open: set[int] = set()
         self._follower: Follower | None = None
         self._credit = Credit(0)
+        self._main = get_ident()
         self._rest = b""
         self._rest_came = Signal()
 
@@ -79,6 +80,8 @@ class Server:
     def rest_of_code(self, compiled: bool) -> bytes:
         """The modules that were not sent at once: the viewer is asked for them, and the calling thread waits."""
         if not self._rest_came.is_set():
+            if self._main == get_ident():
+                raise ImportError("the thread that takes answers cannot wait for one")
             self._send({"need": "code", "compiled": compiled})
             self._rest_came.wait()
         return self._rest

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 FOREVER = -1.0
 
 Lock = _thread.allocate_lock
+get_ident = _thread.get_ident
 
 
 def start(function: Callable[..., Any], *arguments: object) -> None:

@@ -227,10 +227,3 @@ OPERATIONS: dict[str, Callable[[list[TimedLog], Facts, Stop], Answer]] = {
     "ends": _ends, "cuts": _cuts, "span": _span, "page": _page, "search": _search, "count": _count, "places": _places,
     "read": _read,
 }  # fmt: skip
-SLOW = frozenset(("search", "count"))
-"""Operations that may take long, however large the machine; a page does when it has queries."""
-
-
-def is_slow(operation: str, asked: Facts) -> bool:
-    """Whether an answer may take long."""
-    return operation in SLOW or bool(asked.get("queries"))

@@ -34,7 +34,7 @@ SYSCALLS = {
 def looked_at(pid: int, parent: int) -> Process | None:
     """A process with all that the kernel tells of it; None when it is gone."""
     status = status_of(pid)
-    if not status:
+    if status.get("State", "Z")[:1] in ("Z", "X"):
         return None
     words = read(pid, "cmdline", 64 << 10).split(b"\0")
     command = b" ".join(words).decode("utf-8", "replace").strip() or "[%s]" % status.get("Name", "")
@@ -48,7 +48,7 @@ def looked_at(pid: int, parent: int) -> Process | None:
 def status_of(pid: int) -> dict[str, str]:
     """/proc/PID/status by its names; empty when the process is gone."""
     lines = (line.partition(":") for line in read(pid, "status").decode("utf-8", "replace").split("\n"))
-    return {name: value.strip() for name, _, value in lines}
+    return {name: value.strip() for name, colon, value in lines if colon}
 
 
 def is_python(pid: int) -> bool:

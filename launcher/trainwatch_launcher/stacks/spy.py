@@ -134,15 +134,18 @@ def in_memory(data: bytes) -> int:
     fd = -1
     try:
         fd = os.memfd_create(NAME)
-    except (AttributeError, OSError):
+        os.fchmod(fd, 0o700)
+    except (AttributeError, OSError):  # an old kernel, or one where nothing in memory may be run
         import tempfile
 
+        if fd >= 0:
+            os.close(fd)
         fd, path = tempfile.mkstemp(prefix="trainwatch-")
         os.unlink(path)
+        os.fchmod(fd, 0o700)
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view):]
-    os.fchmod(fd, 0o700)
     reader = os.open("/proc/self/fd/%d" % fd, os.O_RDONLY | os.O_CLOEXEC)
     os.close(fd)  # what is open for writing cannot be run
     return reader

@@ -11,7 +11,7 @@ from trainwatch_launcher.diagnosis import places
 from trainwatch_launcher.rundir import paths
 from trainwatch_launcher.rundir.files import replace_bytes
 from trainwatch_launcher.rundir.stacks import Dump, Process, as_bytes
-from trainwatch_launcher.stacks import arming, processes, spy
+from trainwatch_launcher.stacks import armed, processes, spy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def take(worker: Worker, number: int, by: str, request: str) -> None:
     began = time.monotonic()
     dump = Dump(time.time(), worker.identity.rank, worker.identity.host)
     dump.why = by if by == STALL else "asked by %s" % (by or "somebody")
-    living = worker.processes()
+    living = parents_first(worker.processes())
     dump.left_out = max(0, len(living) - MOST)
     Taking(dump, began + ALL, worker.children).all_of(living[:MOST])
     name, trouble = write(worker, dump, number) if dump.processes else ("", GONE)
@@ -50,6 +50,19 @@ def take(worker: Worker, number: int, by: str, request: str) -> None:
         worker.recorder.update(stacks=number)
     said = "stacks of %d processes (%s): %s" % (len(dump.processes), dump.method, name or trouble)
     worker.say("%s", said if trouble or not dump.note else "%s; %s" % (said, dump.note))
+
+
+def parents_first(living: list[Living]) -> list[Living]:
+    """Those that were started before what they started: of too many the last ones are left out."""
+    parents = {one.pid: one.parent for one in living}
+
+    def depth(pid: int) -> int:
+        count = 0
+        while pid in parents and count < len(parents):
+            pid, count = parents[pid], count + 1
+        return count
+
+    return sorted(living, key=lambda one: (depth(one.pid), one.pid))
 
 
 def write(worker: Worker, dump: Dump, number: int) -> tuple[str, str]:
@@ -124,9 +137,9 @@ class Taking:
 
     def _by_faulthandler(self, process: Process, seconds: float) -> None:
         try:
-            process.threads = arming.ask(process.pid, processes.status_of(process.pid), seconds)
+            process.threads = armed.ask(process.pid, seconds)
             process.method = "faulthandler"
-        except arming.ArmedError as error:
+        except armed.ArmedError as error:
             process.tried.append("faulthandler: %s" % error)
 
     def _sum_up(self, pythons: bool) -> None:

@@ -141,6 +141,22 @@ def test_the_packed_file_brings_py_spy_and_arms_too(launch, script, packed, tmp_
     assert not any("py-spy" in path or "trainwatch-launch" in path for path in descriptors)
 
 
+@pytest.mark.parametrize("trouble", [AttributeError("an old kernel"), PermissionError(1, "vm.memfd_noexec")])
+def test_where_nothing_in_memory_may_run_a_file_without_a_name_does(monkeypatch, tmp_path, trouble):
+    def refuse(*_):
+        raise trouble
+
+    monkeypatch.setattr(os, "memfd_create", refuse)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    fd = spy.in_memory(PY_SPY.read_bytes())
+    try:
+        done = subprocess.run([f"/proc/self/fd/{fd}", "--version"], capture_output=True, text=True, pass_fds=[fd])
+    finally:
+        os.close(fd)
+    assert done.stdout.startswith("py-spy ")
+    assert not list(tmp_path.iterdir())
+
+
 # -- where py-spy cannot
 
 

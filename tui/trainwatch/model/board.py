@@ -126,5 +126,5 @@ def _news_of(attempt: Attempt) -> News:
         return (attempt.problem,)
     return (
         status.phase, status.exited, status.ended, status.pid, status.stalled_since, status.hold_until, status.warning,
-        status.loss_text, attempt.problem,
+        status.loss_text, status.stacks, attempt.problem,
     )  # fmt: skip

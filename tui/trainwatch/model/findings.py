@@ -131,6 +131,7 @@ def _of_row(row: Row, now: float) -> Iterable[Finding]:
     if row.stalled_for is not None and row.stalled_since is not None:
         since = text.time_of_day(row.stalled_since, now)
         said = f"no progress for {text.duration(row.stalled_for)}, since {since}"
+        said += f"; stacks: {text.printable(row.stall_file)}" if row.stall_file else ""
         yield Finding(STALLED, row.key, row.label, said, since=row.stalled_since)
 
 

@@ -75,6 +75,8 @@ class Row:
     """What is wrong with the launcher, or with reading what it wrote; empty when all is well."""
     pid: int | None = None
     launcher_pid: int | None = None
+    stall_file: str = ""
+    """The file with the stacks that its launcher took at this stall; empty when it took none."""
     stand: Stand | None = None
     """Where it stands, by its stacks; None when that is not known."""
     started: float | None = None
@@ -146,6 +148,7 @@ def row_of(run: Run, key: AttemptKey, now: float) -> Row:
         warning=attempt.problem or status.warning,
         pid=status.pid,
         launcher_pid=status.launcher_pid,
+        stall_file=_stall_file(attempt) if state == STALLED and status.stacks else "",
         stand=stand_of(attempt) if status.stacks else None,
         started=_on_server(status, status.started),
         elapsed=clock.age(status, status.started, until),
@@ -156,6 +159,11 @@ def row_of(run: Run, key: AttemptKey, now: float) -> Row:
         stalled_since=_on_server(status, status.stalled_since) if state == STALLED else None,
         gpus=attempt.gpus if state in LIVE and key not in run.superseded else NO_GPUS,
     )
+
+
+def _stall_file(attempt: Attempt) -> str:
+    stall = attempt.last("stall")
+    return stall.text("stacks") if stall is not None else ""
 
 
 def state_at(attempt: Attempt, now: float) -> str:

@@ -197,7 +197,7 @@ class Round:
     """Stacks of several ranks that were taken together: of each rank its newest in that time."""
 
     time: float
-    """When the first was taken, in Unix seconds."""
+    """When the first of these was taken, in Unix seconds."""
     dumps: Mapping[AttemptKey, Dump]
 
 
@@ -207,14 +207,17 @@ def rounds(taken: Mapping[AttemptKey, Sequence[Dump]], shifts: Mapping[AttemptKe
         ((dump.time + shifts.get(key, 0.0), key, dump) for key, dumps in taken.items() for dump in dumps),
         key=lambda one: one[0], reverse=True,
     )  # fmt: skip
-    found: list[tuple[float, dict[AttemptKey, Dump]]] = []
+    found: list[Round] = []
+    dumps: dict[AttemptKey, Dump] = {}
+    before = first = 0.0
     for time, key, dump in every:
-        if not found or found[-1][0] - time > ROUND:
-            found.append((time, {}))
-        together = found[-1][1]
-        found[-1] = (time, together)
-        together.setdefault(key, dump)
-    return tuple(Round(time, dumps) for time, dumps in found)
+        if dumps and before - time > ROUND:
+            found.append(Round(first, dumps))
+            dumps = {}
+        before = time
+        if key not in dumps:
+            dumps[key], first = dump, time
+    return (*found, Round(first, dumps)) if dumps else ()
 
 
 def notes(dumps: Mapping[AttemptKey, Dump], labels: Mapping[AttemptKey, str]) -> tuple[str, ...]:

@@ -76,7 +76,14 @@ def _recovered(event: Event) -> Told:
 
 
 def _stall(event: Event) -> Told:
-    return Told("stall", _said(event) or "no progress", WARNING)
+    file = event.text("stacks")
+    return Told("stall", (_said(event) or "no progress") + (f"; stacks: {file}" if file else ""), WARNING)
+
+
+def _stacks(event: Event) -> Told:
+    count, file, note = event.integer("processes"), event.text("file"), event.text("note")
+    said = f"{file}: {count} process{'' if count == 1 else 'es'}, {event.text('method')}" if file else "not taken"
+    return Told("stacks", f"{said}; {note}" if note else said, WARNING if note else PLAIN)
 
 
 def _said(event: Event) -> str:
@@ -134,5 +141,6 @@ def _facts(event: Event) -> str:
 
 _TELLERS = {
     "start": _start, "phase": _phase, "signal": _signal, "warning": _warning, "recovered": _recovered, "stall": _stall,
+    "stacks": _stacks,
     "exit": _exit, "hold": _hold, "hold-extended": _extended, "control": _control, "release": _release, "end": _end,
 }  # fmt: skip

@@ -101,6 +101,7 @@ def commands_for(program: str, target: str, label: str, holder: str, log: str) -
         Command("hold it two hours longer", f"{program} hold {where} --rank {held} --extend 2h"),
         Command("end its hold", f"{program} hold {where} --rank {held} --release"),
         Command("a shell beside it", f"{program} shell {where} --rank {rank}"),
+        Command("where its processes are", f"{program} stacks {where} --rank {rank}"),
         Command("how the run stands", f"{program} status {where} --json"),
         Command("follow its log", f"tail -F {shlex.quote(log)}"),
     ]

@@ -98,6 +98,7 @@ class StacksScreen(RunScreen):
     def on_mount(self) -> None:
         """Ask, if that is what was wanted."""
         self.listed.focus()
+        self.query_one(KeyBar).show(actions.STACKS, actions.APP, needed=("stacks",))
         if self._take:
             self._ask(self._only or tuple(stacks.running(self.feed.run, self.feed.now())))
 
@@ -156,10 +157,10 @@ class StacksScreen(RunScreen):
         try:
             for first in range(0, len(keys), AT_ONCE):
                 await asyncio.gather(*(self._renew_one(key) for key in keys[first : first + AT_ONCE]))
-            self._fold()
+            await asyncio.to_thread(self._fold)  # of hundreds of ranks it takes a moment
             if self._further and self._round + 1 < len(self._rounds):
                 self._round += 1
-                self._fold()
+                await asyncio.to_thread(self._fold)
         finally:
             self._reading = self._further = False
         self.show()

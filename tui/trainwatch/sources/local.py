@@ -188,7 +188,9 @@ class LocalSource:
         def read() -> Mapping[AttemptKey, Sequence[Span]]:
             return {key: idle.idle_spans(directory, begin, lines) for key, directory, begin in wanted}
 
-        return await asyncio.to_thread(read)
+        if self._closed:
+            return {}
+        return await asyncio.get_running_loop().run_in_executor(self._looking, read)
 
     async def ask_logs(
         self, operation: str, keys: Sequence[AttemptKey], shifts: Sequence[float], **facts: Any

@@ -20,9 +20,9 @@ BURST = 96 << 10
 """When more bytes than this have come, the end is read anew and not what lies between."""
 QUIET_LOOKS = 8
 QUIET_EVERY = 4
-SHARE = 4
+SHARE = 3
 """Looking takes at most one part in so many of the time: a thousand logs that flood are looked at less often."""
-LONGEST_PAUSE = 2.0
+LONGEST_PAUSE = 1.0
 """Seconds between two looks at most, whatever a look takes."""
 SEEK = 9
 SPAN_EVERY = 40
@@ -49,8 +49,8 @@ class Sifting:
 class Pace:
     """How often to look: a look that takes long is followed by a longer pause.
 
-    What counts is our own processor time, and the time by which an answer took longer than the fastest one: the way to
-    another host and back is no work.
+    What counts is our own processor time, or half the time by which an answer took longer than the fastest one: the way
+    to another host and back is no work, and waiting for a core is only some.
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class Pace:
         now = time.monotonic()
         took, worked = now - self._began[0], time.process_time() - self._began[1]
         self._way = min(self._way, took)
-        cost = max(min(took, worked), took - self._way)
+        cost = max(min(took, worked), (took - self._way) / 2)
         self._next = now + min(LONGEST_PAUSE, cost * (SHARE - 1))
 
 

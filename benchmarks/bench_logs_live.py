@@ -1,0 +1,133 @@
+"""Log views while logs grow fast: keys, memory that stays flat, the age of the newest line also over SSH."""
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench_logs import EACH, RANKS, RATE, TRAINWATCH, followed
+from log_terminal import Terminal, terminal
+from many_hosts import ManyHosts
+from many_logs import Grown, run_of
+from report import table
+
+BURST = int(os.environ.get("BENCH_LOG_BURST", "100000"))
+"""Lines a second while keys are pressed."""
+PRESSES = 40
+FLAT = float(os.environ.get("BENCH_LOG_FLAT_SECONDS", "180"))
+"""Seconds over which memory is watched; 600 for what issue 6 asks."""
+SETTLING = 20.0
+"""Seconds at the beginning that do not count: caches fill."""
+HOST = "127.1.0.1"
+
+
+@contextlib.contextmanager
+def growing(base: Path, logs: list[Grown], rate: int, seconds: float) -> Iterator[None]:
+    """Logs that grow at so many lines a second each."""
+    listed = base / "growing.pickle"
+    listed.write_bytes(pickle.dumps(logs))
+    program = str(Path(__file__).with_name("many_logs.py"))
+    with subprocess.Popen([sys.executable, program, str(listed), str(rate), str(seconds)]) as writer:
+        try:
+            yield
+        finally:
+            writer.kill()
+
+
+def pressed(shown: Terminal) -> list[float]:
+    """Seconds from each press of `w` until the title says what came of it."""
+    took = []
+    wrapped = "wrapped" in shown.text().split("\n", 1)[0]
+    for _ in range(PRESSES):
+        time.sleep(random.uniform(0.05, 0.25))
+        began = time.perf_counter()
+        shown.keys("w")
+        wrapped = not wrapped
+        found = shown.until(lambda text, now=wrapped: ("wrapped" in text.split("\n", 1)[0]) == now, began)  # type: ignore[misc]
+        took.append(found if found is not None else float("inf"))
+    return sorted(took)
+
+
+def keys() -> None:
+    """How long a key takes in a log that floods, in 64 that do together, and in one at rest."""
+    rows = []
+    for name, ranks, rate in (("one log at rest", 1, 0), (f"one log, {BURST:,} lines/s", 1, BURST),
+                              (f"{RANKS} logs as one, {BURST:,} lines/s together", RANKS, BURST // RANKS)):
+        with tempfile.TemporaryDirectory() as base:
+            place = Path(base) / "run"
+            logs = run_of(place, ranks, EACH)
+            with terminal([TRAINWATCH, str(place)], place) as shown:
+                shown.until(lambda text: "step" in text)
+                shown.keys("M" if ranks > 1 else "l")
+                shown.until(lambda text: "following" in text.split("\n", 1)[0], time.perf_counter())
+                with growing(Path(base), logs, rate, 60) if rate else contextlib.nullcontext():
+                    time.sleep(1.0)
+                    took = pressed(shown)
+        rows.append([name, f"{statistics.median(took) * 1000:.0f} ms", f"{took[int(len(took) * 0.95)] * 1000:.0f} ms",
+                     f"{took[-1] * 1000:.0f} ms"])
+    title = "From a key to what it does on screen, tmux's own way included"
+    table(title, ["what grows", "median", "p95", "longest"], rows)
+
+
+def memory() -> None:
+    """Resident memory of the merged view over minutes at the full rate, and its slope."""
+    with tempfile.TemporaryDirectory() as base:
+        place = Path(base) / "run"
+        logs = run_of(place, RANKS, EACH)
+        with terminal([TRAINWATCH, str(place)], place) as shown:
+            shown.until(lambda text: "step" in text)
+            shown.keys("M")
+            shown.until(lambda text: f"ranks 0-{RANKS - 1}" in text, time.perf_counter())
+            with growing(Path(base), logs, RATE, SETTLING + FLAT + 5):
+                time.sleep(SETTLING)
+                began, seen = time.perf_counter(), []
+                while time.perf_counter() - began < FLAT:
+                    seen.append((time.perf_counter() - began, shown.memory(peak=False)))
+                    time.sleep(1.0)
+            peak = shown.memory()
+    slope = statistics.linear_regression(*zip(*seen, strict=True)).slope
+    rows = [[f"{seen[0][1]:.0f} MiB", f"{seen[-1][1]:.0f} MiB", f"{slope * 60:+.2f} MiB a minute", f"{peak:.0f} MiB"]]
+    title = f"Memory of the merged view, {RANKS} x {RATE} lines/s for {FLAT:.0f} s"
+    table(title, [f"after {SETTLING:.0f} s", "at the end", "slope", "peak"], rows)
+
+
+def over_ssh() -> None:
+    """The age of the newest line where the logs are behind an sshd."""
+    lab = ManyHosts(1)
+    try:
+        lab.start()
+        os.environ["XDG_CONFIG_HOME"] = str(lab.settings)
+        place = lab.base / "hosts" / HOST / "run"
+        logs = run_of(place, RANKS, EACH)
+        with terminal([TRAINWATCH, "--hosts", lab.of(1), "run"], lab.base) as shown:
+            shown.until(lambda text: "step" in text)
+            began = time.perf_counter()
+            shown.keys("M")
+            first = shown.until(lambda text: f"ranks 0-{RANKS - 1}" in text and " ▏ " in text, began)
+            took = followed(shown, logs, lab.base / "run")
+        ages = sorted(took.ages) or [float("inf")]
+    finally:
+        lab.stop()
+    rows = [[f"{first or float('inf'):.2f} s", f"{statistics.median(ages) * 1000:.0f} ms",
+             f"{ages[int(len(ages) * 0.95)] * 1000:.0f} ms", f"{took.cpu * 100:.0f} % of a core",
+             f"{took.memory:.0f} MiB"]]
+    head = ["first lines after M", "age of the newest line, median", "p95", "CPU of the viewer", "peak memory"]
+    table(f"{RANKS} logs of one host behind sshd, followed at {RANKS} x {RATE} lines/s", head, rows)
+
+
+def main() -> None:
+    keys()
+    over_ssh()
+    memory()
+
+
+if __name__ == "__main__":
+    main()
