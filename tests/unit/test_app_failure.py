@@ -32,6 +32,17 @@ def traced(directory) -> RunBuilder:
     return run
 
 
+async def test_beside_what_followed_the_log_has_all_the_room_that_is_left(tmp_path):
+    traced(tmp_path / "run")
+    async with app_on(tmp_path / "run").run_test(size=(126, 32)) as pilot:
+        await settle(pilot)
+        await press(pilot, "w")
+        screen = pilot.app.screen
+        await wait_for(pilot, lambda: screen.query_one("#lines").region.height > 12)
+        assert screen.body.max_scroll_y == 0
+        assert screen.body.region.bottom - screen.query_one("#lines").region.bottom <= 2
+
+
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 async def test_a_crash_is_told_from_where_it_began(tmp_path, size):
     traced(tmp_path / "run")

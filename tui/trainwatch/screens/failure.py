@@ -130,17 +130,23 @@ class FailureScreen(RunScreen):
     def _show_story(self, story: Story, now: float) -> None:
         cause = self.query_one("#cause", Section)
         cause.border_title = "root cause" if story.clear else "root cause, as far as can be told"
-        cause.show(failure_parts.cause_parts(story, now, self._width(cause)))
+        told = failure_parts.cause_parts(story, now, self._width(cause))
+        cause.show(told)
         followed = self.query_one("#followed", Section)
         followed.show(failure_parts.followed_parts(story, self._width(followed), max(FEW, self.size.height - 16)))
-        self._show_lines(story)
+        self._show_lines(story, "".join(text for text, _ in told).rstrip().count("\n") + 1)
 
-    def _show_lines(self, story: Story) -> None:
-        """The log's lines, read when another line is meant, or when the log without such a line has grown."""
+    def _show_lines(self, story: Story, above: int) -> None:
+        """The log's lines, read when another line is meant, or when the log without such a line has grown.
+
+        There are `above` lines in the section above them.
+        """
         lines = self.query_one("#lines", Section)
         place = f", line {story.line}" if story.line is not None else ""
         lines.border_title = f"log of rank {story.label}{place}"
-        count = max(FEWEST_LINES, min(MOST_LINES, self.size.height - 24))
+        # one below the other, what followed must be seen too; side by side, the lines have all that is left
+        room = self.size.height - 24 if self.has_class("-narrow") else self.body.size.height - above - 5
+        count = max(FEWEST_LINES, min(MOST_LINES, room))
         lines.show(failure_parts.log_parts(self._excerpt.around(count), self._width(lines)))
         status = self.feed.run.attempts[story.key].status
         grown = status.output_bytes if status is not None and story.line is None and story.offset is None else None
