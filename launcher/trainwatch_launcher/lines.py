@@ -27,7 +27,7 @@ MAX_RECORDS = 100_000
 class LineCounter:
     """Keeps (bytes, newlines) of a stream, and index records (time, offset, newlines before that offset).
 
-    `note` is called by the pump for each chunk, `take` by the recorder, the others by any thread. `read(offset, length)`
+    `note` is called by the pump for each chunk, `take` by the recorder, the rest by any thread. `read(offset, length)`
     gives bytes of the stream that were noted before, and fewer or none when they cannot be had.
     """
 
