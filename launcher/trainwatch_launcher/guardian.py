@@ -2,9 +2,9 @@
 
 A parent-death signal (prctl(2)) would end the command's first process only; training hides behind `bash train.sh` and
 torchrun, which keep their children running. The guardian is a shell that waits on a pipe: its end without a word means
-that the launcher died, and then the command's group and all its descendants go too, and also what the launcher had
-adopted of them (daemons, what is left in the drain): whoever adopts the guardian now adopts those, and they are known by
-the command's mark in their environment. It is started before the command, so that a launcher that is killed in the very
+that the launcher died, and then the command's group and all its descendants go too, and what the launcher had adopted
+of them (daemons, what is left in the drain): who adopts the guardian now adopts those, and they are known by the
+command's mark in their environment. It is started before the command, so that a launcher that is killed in the very
 moment of its start leaves nothing either. As PID 1 there is no need: the kernel kills everybody.
 """
 from __future__ import annotations
