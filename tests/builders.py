@@ -77,11 +77,11 @@ class AttemptBuilder:
         start = self.log.stat().st_size if self.log.exists() else 0
         if index:
             with (self.directory / paths.INDEX).open("ab") as out:
-                out.write(struct.pack("<dQQ", time, start, self.status.output_lines))
+                out.write(struct.pack("<dQQ", time, start, self.status.output_lines or 0))
         with self.log.open("ab") as out:
             out.write(data)
         last = data.rstrip(b"\n").rpartition(b"\n")[2].decode("utf-8", "replace")
-        lines = self.status.output_lines + data.count(b"\n")
+        lines = (self.status.output_lines or 0) + data.count(b"\n")
         return self.set(output_bytes=start + len(data), output_lines=lines, last_output=time, last_line=last[:200])
 
     def metrics(self, time: float, seconds: float = 10.0, /, **facts: Any) -> AttemptBuilder:

@@ -8,6 +8,13 @@ import sys
 OLDEST = (3, 8)
 
 
+def hold_signals() -> "set[int]":
+    """Block all signals, as the very first thing: those that come wait for the supervisor. The mask of before."""
+    import _signal  # type: ignore[import-not-found]  # a part of the interpreter: no file can take its place
+
+    return _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())  # type: ignore[no-any-return]
+
+
 def clean_path() -> None:
     """Keep the working directory and PYTHONPATH from replacing standard modules; only `sys` is imported so far.
 
@@ -85,6 +92,10 @@ def run_without_us(why: str) -> None:
     sys.stderr.flush()
     if not command:
         sys.exit(2)
+    if MASK is not None:
+        import signal
+
+        signal.pthread_sigmask(signal.SIG_SETMASK, MASK)
     for fd in range(3, 64):  # the copy of the packed file, which the command does not need: it may need the descriptor
         try:
             if not os.get_inheritable(fd):
@@ -98,6 +109,8 @@ def run_without_us(why: str) -> None:
         sys.exit(127 if error.errno == 2 else 126)
 
 
+MASK = hold_signals() if __name__ == "__main__" and sys.version_info >= OLDEST else None
+"""The signals that were blocked when we started."""
 clean_path()
 
 if __name__ == "__main__":
@@ -108,4 +121,4 @@ if __name__ == "__main__":
     except Exception as error:  # noqa: BLE001 - no descriptor left, a file of ours that cannot be read: the command runs
         run_without_us("cannot be loaded (%s)" % error)
     else:
-        main()
+        main(MASK)

@@ -11,19 +11,22 @@ if TYPE_CHECKING:
 USAGE_ERROR = 2
 
 
-def main() -> NoReturn:
-    """Run the launcher with the process's own arguments, and end the process."""
-    code = launch(sys.argv[1:])
+def main(mask: set[int] | None = None) -> NoReturn:
+    """Run the launcher with the process's own arguments, and end the process.
+
+    `mask`: what was blocked before all signals were; None when they are not blocked yet.
+    """
+    code = launch(sys.argv[1:], mask)
     # not sys.exit: a thread may hang in a dead file system, and must not keep the exit code from the platform
     os._exit(code)
 
 
-def launch(arguments: list[str]) -> int:
+def launch(arguments: list[str], mask: set[int] | None) -> int:
     """Everything from the command line to the exit code."""
     from trainwatch_launcher import child, signals
 
     closed = child.fill_standard_descriptors()
-    taken = signals.Taken()
+    taken = signals.Taken(mask)
     from trainwatch_launcher import options as command_line
 
     word = arguments[0] if arguments else ""

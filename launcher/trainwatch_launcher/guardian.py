@@ -2,9 +2,10 @@
 
 A parent-death signal (prctl(2)) would end the command's first process only; training hides behind `bash train.sh` and
 torchrun, which keep their children running. The guardian is a shell that waits on a pipe: its end without a word means
-that the launcher died, and then the command's group and all its descendants go too. It is started before the command,
-so that a launcher that is killed in the very moment of its start leaves nothing either. As PID 1 there is no need: the
-kernel kills everybody.
+that the launcher died, and then the command's group and all its descendants go too, and what the launcher had adopted
+of them (daemons, what is left in the drain): who adopts the guardian now adopts those, and they are known by the
+command's mark in their environment. It is started before the command, so that a launcher that is killed in the very
+moment of its start leaves nothing either. As PID 1 there is no need: the kernel kills everybody.
 """
 from __future__ import annotations
 
@@ -16,22 +17,42 @@ SCRIPT = """
 trap '' HUP INT QUIT TERM USR1 USR2 ALRM TSTP TTIN TTOU PIPE
 below() {
     for task in /proc/"$1"/task/*/children; do
-        for child in $(cat "$task" 2>/dev/null); do below "$child"; echo "$child"; done
+        for child in $(cat "$task" 2>/dev/null); do echo "$child"; below "$child"; done
     done
 }
-read -r group || exit
-read -r word && exit
-family=$(below "$group")
-kill -s KILL -- "-$group" $family 2>/dev/null
+parent() {
+    while read -r name value; do [ "$name" != PPid: ] || echo "$value"; done </proc/$$/status
+}
+IFS= read -r mark || exit
+group=
+while read -r group; do :; done
+if [ -n "$group" ]; then
+    family=$(below "$group")
+    kill -s KILL -- "-$group" $family 2>/dev/null
+fi
+tries=40
+while [ $tries -gt 0 ] && [ "$(parent)" = "$PPID" ]; do
+    sleep 0.05 || sleep 1
+    tries=$((tries - 1))
+done 2>/dev/null
+for child in $(cat /proc/"$(parent)"/task/*/children 2>/dev/null); do
+    if tr '\\0' '\\n' <"/proc/$child/environ" | grep -qxF -e "$mark"; then
+        kill -s KILL $(below "$child") "$child"
+    fi
+done 2>/dev/null
 """
 
 
 class Guardian:
-    """Watches over one process group (`watch`) from the outside until it is dismissed."""
+    """Watches over one process group (`watch`) from the outside until it is dismissed.
 
-    def __init__(self) -> None:
+    `mark` is a variable with its value that the command and its descendants have in their environment.
+    """
+
+    def __init__(self, mark: bytes) -> None:
         self.pid = 0
         self._writer = -1
+        self._watching = False
         if os.getpid() == 1:
             return
         try:
@@ -52,12 +73,23 @@ class Guardian:
             self._writer = -1
         finally:
             os.close(reader)
+        self._tell(mark.replace(b"\n", b"?"))
 
     def watch(self, group: int) -> None:
         """From now on this group dies with us."""
+        self._watching = True
+        self._tell(b"%d" % group)
+
+    def group_has_gone(self) -> None:
+        """Nobody is left in the group: its number may come to mean another one."""
+        if self._watching:
+            self._watching = False
+            self._tell(b"")
+
+    def _tell(self, line: bytes) -> None:
         if self._writer >= 0:
             try:
-                os.write(self._writer, b"%d\n" % group)
+                os.write(self._writer, line + b"\n")
             except OSError:
                 pass  # somebody killed the guardian
 

@@ -27,8 +27,8 @@ MAX_RECORDS = 100_000
 class LineCounter:
     """Keeps (bytes, newlines) of a stream, and index records (time, offset, newlines before that offset).
 
-    `note` is called by the pump for each chunk; `catch_up` and `take` by the recorder. `read(offset, length)` gives
-    bytes of the stream that were noted before, and fewer or none when they cannot be had.
+    `note` is called by the pump for each chunk, `take` by the recorder, the rest by any thread. `read(offset, length)`
+    gives bytes of the stream that were noted before, and fewer or none when they cannot be had.
     """
 
     def __init__(self, read: Callable[[int, int], bytes]) -> None:
@@ -39,13 +39,18 @@ class LineCounter:
         self.counted = 0
         self._read = read
         self._lock = Lock()
+        self._counting = Lock()
+        """Held by the one who catches up: what two count at once they count twice."""
+        self._incomplete = False
+        """Bytes were lost: what has not been counted by then never can be."""
         self._records: deque[tuple[float, int, int]] = deque(maxlen=MAX_RECORDS)
         self._recorded = 0.0
 
     def note(self, now: float, data: bytes, lost: int = 0) -> None:
         """A chunk came at `now` (Unix seconds); so many bytes before it never came to the log."""
         with self._lock:
-            behind = lost > 0 or self.counted < self.size
+            self._incomplete = lost > 0
+            behind = self._incomplete or self.counted < self.size
             if not self._recorded <= now < self._recorded + INTERVAL:
                 self._recorded = now
                 self._records.append((now, self.size - lost, LINE_UNKNOWN if behind else self.lines))
@@ -54,9 +59,22 @@ class LineCounter:
                 self.lines += data.count(b"\n")
                 self.counted = self.size
 
+    def total(self) -> int | None:
+        """Newlines in all that was noted; None while they are not all counted."""
+        with self._lock:
+            return self.lines if self.counted == self.size else None
+
     def catch_up(self, seconds: float) -> bool:
         """Count what was left, for so long at most; whether all is counted."""
         deadline = time.monotonic() + seconds
+        if not self._counting.acquire(True, seconds):
+            return False
+        try:
+            return self._count(deadline)
+        finally:
+            self._counting.release()
+
+    def _count(self, deadline: float) -> bool:
         while self.counted < self.size:
             if time.monotonic() >= deadline:
                 return False
@@ -71,10 +89,10 @@ class LineCounter:
         return True
 
     def take(self, all_of_them: bool = False) -> list[tuple[float, int, int]]:
-        """Records that are complete, in order; at the end all, some with LINE_UNKNOWN."""
+        """Records that are complete, in order; at the end, or when bytes were lost, all, some with LINE_UNKNOWN."""
         with self._lock:
             ready = []
-            while self._records and (all_of_them or self._records[0][2] != LINE_UNKNOWN):
+            while self._records and (all_of_them or self._incomplete or self._records[0][2] != LINE_UNKNOWN):
                 ready.append(self._records.popleft())
             return ready
 

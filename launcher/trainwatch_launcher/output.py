@@ -196,6 +196,6 @@ class Pump:
                 if not replaced:
                     self._busy = None
             if replaced:
-                sink.drain()
+                sink.taken_over()
                 return False
         return True

@@ -36,6 +36,8 @@ SETTLED = 0.9
 UNBOUNDED = frozenset(("phase", "signal", "warning", "recovered", "stall"))
 """Events that a command or its surroundings can make without end."""
 DELETED, GONE = "deleted", "gone"
+LITTLE = 16 << 20
+"""Bytes in which lines are counted in some milliseconds."""
 MANY = 10_000
 """So many of those are recorded as they come; after that one a second."""
 
@@ -276,9 +278,13 @@ class Recorder:
 
     def _catch_up_time(self, closing: bool) -> float:
         """Seconds for counting lines: a tenth of our time; in a flood and at the end no more than anybody notices."""
-        if closing:
-            return min(1.0, max(0.005, (time.time() - self._status.time) / 100))
-        return TICK / 100 if self.pump is not None and self.pump.floods else TICK / 10
+        assert self.pump is not None
+        if not closing:
+            return TICK / 100 if self.pump.floods else TICK / 10
+        lines = self.pump.lines
+        if lines.size - lines.counted <= LITTLE:
+            return TICK / 10  # far more than it takes
+        return min(1.0, max(0.005, (time.time() - self._status.time) / 100))
 
     def _write_status(self, attempt: Attempt, closing: bool) -> None:
         now = time.time()
@@ -316,7 +322,7 @@ class Recorder:
             return {}
         return {
             "output_bytes": pump.lines.size,
-            "output_lines": pump.lines.lines,
+            "output_lines": pump.lines.total(),
             "last_output": pump.last_output,
             "last_line": last_line(pump.tail),
         }

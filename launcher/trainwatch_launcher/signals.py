@@ -26,16 +26,23 @@ PYTHON_IGNORES = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 class Taken:
-    """Which signals we take, and the mask that the command must inherit."""
+    """Which signals we take, and the mask that the command must inherit.
 
-    def __init__(self) -> None:
+    `mask`: what was blocked before all signals were; None when they are not blocked yet.
+    """
+
+    def __init__(self, mask: set[int] | None = None) -> None:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # inherited as ignored, it would let the kernel reap our child
         wanted: set[int] = set()
         for number in signal.valid_signals():
             if number not in NOT_OURS and signal.getsignal(number) != signal.SIG_IGN:
                 wanted.add(int(number))
         wanted.add(int(signal.SIGCHLD))
-        self.inherited_mask = signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
+        if mask is not None:
+            before = mask
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask | wanted)
+        self.inherited_mask = before
         self.numbers = wanted
 
 

@@ -70,7 +70,7 @@ class Sink:
         """The [from, to) of a direct write that goes on now."""
         self._make: Callable[[int], int] | None = None
         self._spool_asked = False
-        self._draining = False
+        self._draining = self._drain_owed = False
         self._closing = False
         self._progress = time.monotonic()
         self._fault = ""
@@ -144,11 +144,20 @@ class Sink:
     def take_over(self) -> None:
         """A direct write hangs in the kernel: from now on bytes queue up, and the hanging thread becomes the drainer.
 
-        That thread must call `drain` when its write returns.
+        That thread must call `taken_over` when its write returns.
         """
         with self._lock:
+            # the write may have returned just now, late enough that a drainer was started: two would write all twice
+            self._drain_owed = not self._draining
             self.queued = self._draining = True
         self._trouble("does not take output")
+
+    def taken_over(self) -> None:
+        """For the thread whose write hung when `take_over` was called: be the drainer, if there is none yet."""
+        with self._lock:
+            owed, self._drain_owed = self._drain_owed, False
+        if owed:
+            self.drain()
 
     def attach(self, fd: int) -> None:
         """Give a sink that was made without a descriptor its file; what waited is written first."""

@@ -76,9 +76,10 @@ class Supervisor:
         for doubt in doubts(self.worker.identity):
             self.worker.warn("WARNING: %s", doubt)
         env = self._environment(attempt)
-        cleanup = self.cleanup = Cleanup(self.options, mark_of(env))
+        mark = mark_of(env)
+        cleanup = self.cleanup = Cleanup(self.options, mark)
         self.worker.processes = lambda: cleanup.left(self.pid) if self.pid else []
-        self.guardian = Guardian()
+        self.guardian = Guardian(mark)
         try:
             self._spawn(env, self.guardian)
         except child.SpawnError as error:
@@ -238,7 +239,9 @@ class Supervisor:
                 if self.pty is not None and not self.pty.typing:
                     self.pty.resume()
                 continue
-            if not self.stop_asked or not child.alive_in(self.pid):
+            if not child.alive_in(self.pid):
+                guardian.group_has_gone()
+            if self.options.leave_orphans:
                 guardian.dismiss()
             if cleanup.done(self.pid, self.stop_asked, pump, self.worker):
                 guardian.dismiss()

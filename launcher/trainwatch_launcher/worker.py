@@ -175,6 +175,7 @@ class Worker:
             world_size=who.world_size,
             host=who.host,
             launcher_pid=os.getpid(),
+            output_lines=0,
         )
 
     def _on_attempt(self, attempt: Attempt) -> None:

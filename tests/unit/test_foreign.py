@@ -7,7 +7,7 @@ import time
 import pytest
 
 from support.following import following
-from support.logs import SIZE, filled
+from support.logs import SIZE, enter, filled
 from support.screens import press, screen_text, settle, wait_for
 from trainwatch import cli
 from trainwatch.app import TrainwatchApp
@@ -187,3 +187,21 @@ async def test_a_rank_of_a_combined_log_is_scrolled_through_and_grows(tmp_path):
         await press(pilot, "pageup", "pageup")
         assert all(row.startswith("[rank1]") for row in filled(pilot))
         assert len(filled(pilot)) == 28
+
+
+async def test_the_title_says_how_many_lines_there_are_by_now_and_nothing_old_is_new(tmp_path):
+    path = write(tmp_path, "train.log", "one\ntwo\nthree\n")
+    async with TrainwatchApp(ForeignSource([path])).run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await press(pilot, "l")
+        await wait_for(pilot, lambda: "3 lines" in screen_text(pilot).splitlines()[0])
+        write(tmp_path, "train.log", "one\ntwo\nthree\nfour\n")
+        await wait_for(pilot, lambda: "4 lines" in screen_text(pilot).splitlines()[0])
+        await press(pilot, "f")
+        await enter(pilot, "ampersand", "o")
+        await wait_for(pilot, lambda: filled(pilot) == ["one", "two", "four"])
+        assert "new" not in screen_text(pilot).splitlines()[0]
+        await press(pilot, "escape")
+        await wait_for(pilot, lambda: filled(pilot) == ["one", "two", "three", "four"])
+        assert "new" not in screen_text(pilot)
+        assert "4 lines" in screen_text(pilot).splitlines()[0]

@@ -78,6 +78,26 @@ def test_whatever_is_put_comes_out_in_order(chunks):
     assert sink.lost == []
 
 
+def test_a_write_that_returns_as_it_is_taken_over_has_one_drainer():
+    # two would write each waiting byte twice, into the log or to the console
+    pipe = Pipe()
+    sink = make(pipe.writer, [])
+    for _ in range(8):
+        sink._helpers._add()
+    first, rest = b"a" * 65536, [b"%06d" % number * 20_000 for number in range(20)]
+    os.set_blocking(pipe.writer, True)
+    sink.write(first)
+    sink.post(rest[0])  # a drainer starts, as after a slow write, and hangs
+    wait_until(lambda: sink.hangs or sink._draining)
+    sink.take_over()
+    threading.Thread(target=sink.taken_over, daemon=True).start()
+    for data in rest[1:]:
+        put(sink, data)
+    pipe.read_all()
+    finish(sink)
+    assert pipe.close() == first + b"".join(rest)
+
+
 def test_a_hanging_write_is_taken_over_and_order_kept(reports):
     pipe = Pipe()
     sink = make(pipe.writer, reports)
@@ -85,7 +105,7 @@ def test_a_hanging_write_is_taken_over_and_order_kept(reports):
 
     def stuck_pump() -> None:
         sink.write(first)
-        sink.drain()
+        sink.taken_over()
 
     thread = threading.Thread(target=stuck_pump)
     thread.start()

@@ -82,7 +82,7 @@ def test_phases_are_pale_where_gpus_were_idle_and_a_hold_is_not(tmp_path):
 
 def test_nothing_that_a_run_says_becomes_markup(tmp_path):
     run = RunBuilder(tmp_path / "run", run_id=HOSTILE, world_size=1)
-    rank = run.rank(0, host=HOSTILE).start(argv=(HOSTILE,)).phase(HOSTILE, NOW - 100)
+    rank = run.rank(0, host=HOSTILE).start(argv=(HOSTILE,)).phase(HOSTILE, NOW - 100).phase("x" * 200_000, NOW - 90)
     rank.output(HOSTILE.encode() + b"\xff\n" * 3).fail(1, reason=HOSTILE)
     page = report(tmp_path / "run", tmp_path)
     tags = Tags()
@@ -93,6 +93,7 @@ def test_nothing_that_a_run_says_becomes_markup(tmp_path):
     assert "\x00" not in page
     assert "\u202e" not in page
     assert "default-src 'none'" in page
+    assert len(page) < 20_000, "nor as long as it likes"
 
 
 def test_a_run_of_which_nothing_is_known_yet_has_a_page_too(tmp_path):

@@ -20,10 +20,16 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
 )
 CHECK = """
-import json, sys
+import sys
 sys.path.insert(0, sys.argv[1])
 if sys.argv[2] == "package": sys.modules["_json"] = None
 from trainwatch_launcher.rundir import jsontext
+torn = '{"a": ["b", {"c": 1.5}], "d": "e"}'
+for wrong in [torn[:length] for length in range(len(torn))] + ['{"a":}', '{,}', "{1: 2}", "[1 2]"]:
+    try: jsontext.loads(wrong)
+    except ValueError: continue
+    raise SystemExit("took " + repr(wrong))
+import json
 value = {"b": [1, -2.5e300, float("inf"), None, True, 10**30], "a": {"\\u00e9\\n\\ud800": "\\U0001f600"}, "": []}
 for text in (json.dumps(value), json.dumps(value, indent=2), " [] "):
     assert jsontext.loads(text) == json.loads(text), text

@@ -39,6 +39,8 @@ def _engine() -> tuple[Callable[[str], Any], Callable[..., str]]:
             value, end = scan(text, 0)
         except StopIteration:
             raise ValueError("a value is missing") from None
+        except SystemError:  # 3.10 and 3.11 want to raise the package's own error, and fail where it is not imported
+            raise ValueError("not JSON") from None
         if end != len(text):
             raise ValueError("something follows the value")
         return value

@@ -62,7 +62,8 @@ class Status(Record):
     """The newest of its files with stacks."""
 
     output_bytes: int = 0
-    output_lines: int = 0
+    output_lines: int | None = None
+    """None when a flood of output, or bytes that the log has lost, left lines uncounted."""
     last_output: float | None = None
     last_line: str = ""
     """The last line of output, at most 200 characters, control sequences removed."""

@@ -226,7 +226,9 @@ def test_a_run_directory_that_somebody_deletes_is_made_again_with_all_that_was_i
     assert {path.stat().st_mode & 0o777 for path in directories} == {0o700}, "as private as it was"
 
 
-@pytest.mark.parametrize("shape", ["alone", "under a shell", "in a session of its own"])
+@pytest.mark.parametrize("shape", [
+    "alone", "under a shell", "in a session of its own", "in such a one, with a child", "a daemon", "left behind",
+])
 def test_when_the_launcher_is_killed_the_command_dies_with_it(launch, tmp_path, shape):
     pid_file = tmp_path / "pid"
     train = f"echo $$ > {pid_file}; echo up; exec sleep 600"
@@ -234,9 +236,15 @@ def test_when_the_launcher_is_killed_the_command_dies_with_it(launch, tmp_path, 
         "alone": ["sh", "-c", train],
         "under a shell": ["sh", "-c", f"sh -c '{train}'; true"],
         "in a session of its own": ["sh", "-c", f"setsid --wait sh -c '{train}'; true"],
+        # as torchrun's workers, which have dataloaders
+        "in such a one, with a child": ["sh", "-c", f"setsid --wait sh -c 'sleep 600 & sleep 600 & {train}'; true"],
+        "a daemon": ["sh", "-c", f"(setsid sh -c 'sleep 600 & {train}' &); sleep 600"],
+        "left behind": ["sh", "-c", f"setsid sh -c '{train}' & exit 3"],
     }[shape]
     launched = launch.start(*command)
     launched.wait_for_output(b"up")
+    if shape == "left behind":
+        wait_until(lambda: any(event.text("name") == "Drain" for event in launched.events("phase")))
     launched.process.kill()
     pid = int(pid_file.read_text())
     wait_until(lambda: not Path(f"/proc/{pid}").exists() or "Z" in state(pid), what="the training to die")

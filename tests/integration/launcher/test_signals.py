@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from support.launching import MAIN
 from support.pythons import every_python
 from support.waiting import wait_until
 
@@ -55,6 +57,34 @@ def test_a_signal_in_the_first_moment_is_not_lost(launch, tmp_path):
         wait_until((tmp_path / str(number)).exists, what="the run directory, which is made before the command starts")
         launched.signal(signal.SIGTERM)
         assert launched.wait(timeout=15).code == 143
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_signal_while_the_launcher_itself_is_loaded_waits_for_the_command(launch, tmp_path, name):
+    # without: a traceback of ours on Ctrl-C, and as PID 1 a stop that nobody heard
+    entry = copied_entry(tmp_path, f"import os\nos.kill(os.getpid(), {int(getattr(signal, name))})\n")
+    command = [sys.executable, "-I", entry, f"--run-dir={launch.run}", "--hold=0", "--", "sleep", "600"]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    launched = launch.adopt(process)
+    assert launched.wait(timeout=30).code == 128 + getattr(signal, name)
+    assert [event.text("signal") for event in launched.events("signal")] == [name]
+    assert b"Traceback" not in launched.err
+
+
+def test_a_command_that_runs_without_us_gets_its_signals(launch, tmp_path):
+    entry = copied_entry(tmp_path, "raise OSError('gone')\n")
+    show = ["grep", "SigBlk", "/proc/self/status"]
+    found = subprocess.check_output([sys.executable, "-I", entry, "--hold=0", "--", *show], stderr=subprocess.DEVNULL)
+    assert found == subprocess.check_output(show)
+
+
+def copied_entry(tmp_path: Path, first: str) -> str:
+    """The launcher's entry, copied, with a module that begins with `first`."""
+    copy = tmp_path / "copied" / "trainwatch_launcher"
+    shutil.copytree(MAIN.parent, copy)
+    module = copy / "cli.py"
+    module.write_text(module.read_text().replace("import os\n", first + "import os\n", 1))
+    return str(copy)
 
 
 def test_the_whole_group_gets_the_signal(launch):

@@ -22,6 +22,8 @@ WIDTH = 1080.0
 LABELS = 110.0
 """Room at the left for names."""
 TICKS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
+ROOMY = 4.0
+"""Pixels of a lane from which on there is some room between two."""
 MARKS = 8
 """Marks of the time axis, at most."""
 CHART_HEIGHT = 150.0
@@ -59,7 +61,7 @@ def lanes(line: Timeline, idle: Mapping[AttemptKey, Spans]) -> str:
             if wide >= LEAST_PALE:
                 paths.setdefault(PALE, []).append(f"M{_x(line, begin):.1f} {y:g}h{wide:.1f}")
     total = len(line.lanes) * height
-    thick = f'stroke-width="{height * 0.8:g}"'
+    thick = f'stroke-width="{height * (0.8 if height >= ROOMY else 1.0):g}"'
     over = {PALE: paths.pop(PALE)} if PALE in paths else {}
     drawn = [f'<path class="{name}" {thick} d="{"".join(parts)}"/>' for name, parts in (paths | over).items()]
     return _svg(total + 24, [*drawn, *_names(line, height), *_axis(line.start, line.end, total)])
@@ -90,7 +92,7 @@ def _names(line: Timeline, height: float) -> Iterable[str]:
     for number in range(0, len(line.lanes), every):
         lane = line.lanes[number]
         name = words(f"{lane.label}  {lane.host}", 16)
-        yield f'<text class="label" x="0" y="{number * height + min(height, 14) * 0.75:.1f}">{name}</text>'
+        yield f'<text class="label" x="0" y="{number * height + max(9.0, min(height, 14) * 0.75):.1f}">{name}</text>'
 
 
 def _x(line: Timeline, moment: float) -> float:
@@ -151,7 +153,7 @@ def thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
 
 def words(written: str, most: int) -> str:
     """Text from a run, cut and escaped."""
-    shown = printable(written)
+    shown = printable(written[: 2 * most])
     return escape(shown if len(shown) <= most else shown[: most - 1] + "…")
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from typing import TYPE_CHECKING
 
 from trainwatch.model import bill, rows, text
 from trainwatch.model.progress import step_text
 from trainwatch.model.story import Story, fold_words, kind_words
 from trainwatch.model.summary import Summary, summary
-from trainwatch.model.text import printable
 from trainwatch.model.timeline import Timeline, timeline
 from trainwatch.report import drawing
 from trainwatch.report.material import Excerpt, Material
@@ -34,6 +32,8 @@ CHARTS = (
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 """What a browser may do with the page: draw it."""
 LONGEST_LINE = 2000
+LONGEST_NAME = 60
+"""Of a phase in the legend."""
 
 
 def page(material: Material, price: float | None = None) -> str:
@@ -56,9 +56,9 @@ def page(material: Material, price: float | None = None) -> str:
     )
 
 
-def said(written: object) -> str:
-    """Words of a run as HTML."""
-    return escape(printable(str(written)))
+def said(written: object, most: int = LONGEST_LINE) -> str:
+    """Words of a run as HTML; nothing in a run makes the page as long as it likes."""
+    return drawing.words(str(written), most)
 
 
 def _facts(material: Material, whole: Summary, simulated: bool) -> str:
@@ -118,7 +118,8 @@ def _timeline(line: Timeline, idle: Mapping[AttemptKey, Spans]) -> str:
     drawn = drawing.lanes(line, idle)
     if not drawn:
         return ""
-    legend = "".join(f'<span><i class="b{line.hues.of(s.name)}"></i>{said(s.name)}</span>' for s in line.spreads)
+    named = [(line.hues.of(spread.name), said(spread.name, LONGEST_NAME)) for spread in line.spreads]
+    legend = "".join(f'<span><i class="b{hue}"></i>{name}</span>' for hue, name in named)
     legend += '<span><i class="bhold"></i>held</span>'
     if idle:
         legend += '<span><i class="b0 half"></i>pale: GPUs idle</span>'

@@ -42,6 +42,8 @@ class LogCanvas(Widget, can_focus=True):
         self._loader: LogLoader | PageLoader
         self._rows = RowPainter(self._part_style, lambda: self._lines)
         self._paused_at: tuple[int | None, int] = (None, 0)
+        self._size_before = 0
+        """How much there was when the same log was opened with another filter, until that is known anew."""
 
     @property
     def _lines(self) -> Document:

@@ -6,6 +6,7 @@ import contextlib
 from typing import Any
 
 from textual.containers import Vertical
+from textual.timer import Timer
 from textual.worker import Worker, WorkerState
 
 from trainwatch.model import moments
@@ -19,6 +20,8 @@ from trainwatch_launcher.reader.query import Query
 
 ERROR = Query(log_kinds.ERROR, regex=True, case=True)
 PHASE = Query(log_kinds.PHASE, regex=True, case=True)
+COUNT_EVERY = 2.0
+"""Seconds between two counts of the lines of a log that grows."""
 
 
 class LogGoing(Vertical):
@@ -28,6 +31,11 @@ class LogGoing(Vertical):
     """What is being done for a person who waits; empty when nothing is."""
     phases: tuple[Place, ...] = ()
     """Lines that began a phase, in order, as far as a launcher has noted them."""
+    is_told_lines = False
+    """Whether the log's writer says how many lines there are."""
+    _counted_bytes = 0
+    """How large the log was when its lines were counted last."""
+    _count_timer: Timer | None = None
     counted = ""
     """How far lines have been counted; empty when they are."""
 
@@ -154,7 +162,10 @@ class LogGoing(Vertical):
                     if "done" in facts:
                         self.busy = f"counting lines… {facts['done'] / max(1, facts['size']):.0%}"
                         self.retitle()
-            last = max(0, facts.get("lines", 1) - 1)
+            if not facts.get("lines"):
+                self.notify("There is no line yet.")
+                return
+            last = facts["lines"] - 1
             async with contextlib.aclosing(reader.ask("places", numbers=[min(number, last)])) as answer:
                 async for facts, _ in answer:
                     offset = facts["offsets"][0]
@@ -193,12 +204,23 @@ class LogGoing(Vertical):
 
     # What is known of lines
 
-    def count_lines(self) -> Worker[None] | None:
-        """Have the lines of a log counted that no index tells, in the background."""
-        reader = self.view.reader
-        if reader is None or len(reader.labels) > 1:
-            return None
-        return self.run_worker(self._count(reader), group="count", exclusive=True, exit_on_error=False)
+    def count_lines(self) -> None:
+        """Have the lines of a log counted that no index tells, in the background, and again when there are more."""
+        view = self.view
+        if view.size_bytes == self._counted_bytes or self._count_timer is not None:
+            return
+        if self._counted_bytes:
+            self._count_timer = self.set_timer(COUNT_EVERY, self._begin_to_count)
+        else:
+            self._begin_to_count()
+
+    def _begin_to_count(self) -> None:
+        self._count_timer = None
+        reader, size = self.view.reader, self.view.size_bytes
+        if reader is None or len(reader.labels) > 1 or (self.is_told_lines and self._counted_bytes):
+            return
+        self._counted_bytes = size
+        self.run_worker(self._count(reader), group="count", exclusive=True, exit_on_error=False)
 
     async def _count(self, reader: LogReader) -> None:
         with contextlib.suppress(ReadError):
@@ -207,8 +229,9 @@ class LogGoing(Vertical):
                     if reader is not self.view.reader:
                         return
                     if "lines" in facts:
-                        self.view.total_lines = self.view.total_lines or facts["lines"]
                         self.counted = ""
+                        if not self.is_told_lines:
+                            self.view.learn_lines(facts["lines"])
                     else:
                         self.counted = f"lines {facts['done'] / max(1, facts['size']):.0%} counted"
                     self.retitle()

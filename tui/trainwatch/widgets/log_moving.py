@@ -152,7 +152,7 @@ class LogMover(LogCanvas):
     def _unfollow(self) -> None:
         if self.following:
             self.following = False
-            self._paused_at = (self.total_lines, self._lines.size)
+            self._paused_at = (self.total_lines, self._lines.size or self._size_before)
             self._tell()
 
     def _clamped(self, top: Anchor) -> Anchor:

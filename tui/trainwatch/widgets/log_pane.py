@@ -51,7 +51,6 @@ class LogPane(LogTaking):
         self._shown: Query | None = None
         self._hidden: tuple[Query, ...] = ()
         self._around = 0
-        self._is_counted = False
         self._go_then: Callable[[], None] | None = None
 
     def compose(self) -> ComposeResult:
@@ -90,7 +89,7 @@ class LogPane(LogTaking):
         """Show other logs, from their end, under this name; `suggested` is the name of a file for their lines."""
         self.finder.stop()
         self._heading, self.suggested_name = name, suggested
-        self._shown, self._hidden, self._is_counted, self.counted = None, (), False, ""
+        self._shown, self._hidden, self.counted, self._counted_bytes, self.is_told_lines = None, (), "", 0, False
         self._go_then = None
         self.phases = ()
         self.view.open(reader)
@@ -109,9 +108,11 @@ class LogPane(LogTaking):
     def rename(self, name: list[Part], total_lines: int | None, phases: tuple[Place, ...]) -> None:
         """What is known of the log by now: its title, its line count, where its phases begin."""
         view = self.view
-        changed = (name, total_lines) != (self._heading, view.total_lines)
+        self.is_told_lines = bool(total_lines)
+        lines = total_lines or view.total_lines
+        changed = (name, lines) != (self._heading, view.total_lines)
         self.phases = phases
-        view.learn(total_lines if total_lines is not None else view.total_lines, frozenset(phases))
+        view.learn(lines, frozenset(phases))
         if changed:
             self._heading = name
             self.retitle()
@@ -124,8 +125,7 @@ class LogPane(LogTaking):
         if self._go_then is not None and self.view.size_bytes:
             go, self._go_then = self._go_then, None
             go()
-        if not self._is_counted and self.view.size_bytes:
-            self._is_counted = True
+        if self.view.size_bytes:
             self.count_lines()
 
     def on_resize(self) -> None:

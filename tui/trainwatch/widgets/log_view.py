@@ -42,6 +42,7 @@ class LogView(LogMover):
         """Show another log, or other lines of it, from the end; with `keep` what is looked for stays."""
         folded = isinstance(self._lines, PagedLines) and self._lines.folded
         self.sifting = sifting
+        self._size_before = self._lines.size if keep else 0
         if reader is not None and (len(reader.labels) > 1 or sifting.queries or reader.is_part):
             callbacks = self._start, self._run, self._grown, self._failed
             loader = PageLoader(*callbacks, sifting, lambda: self.following)
@@ -153,6 +154,10 @@ class LogView(LogMover):
         if phases != self._rows.phases:
             self._rows.phases = phases
             self.refresh()
+        self.learn_lines(total_lines)
+
+    def learn_lines(self, total_lines: int | None) -> None:
+        """How many lines there are."""
         if total_lines != self.total_lines:
             self.total_lines = total_lines
             self._refresh_last_row()
