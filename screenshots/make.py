@@ -1,6 +1,6 @@
 """Draws screenshots/*.svg: the real app on a real run of the demo, keys pressed as a person would, never by hand.
 
-What takes a cluster, the grid and the chart of GPUs, is drawn from a simulated run. Takes as long as the demo needs to fail.
+What takes a cluster, the grid and the chart of GPUs, is drawn from a simulated run. Takes about two minutes.
 """
 from __future__ import annotations
 
