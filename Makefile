@@ -40,7 +40,7 @@ bench: $(VENV)/.dev ## measure the budgets, beside a reference each
 	@$(BIN)/python benchmarks/run.py $(ARGS)
 
 .PHONY: screenshots
-screenshots: $(VENV)/.runtime ## draw screenshots/ again, from a real run
+screenshots: $(VENV)/.runtime ## draw screenshots/ again, from real and simulated runs
 	@$(BIN)/python screenshots/make.py $(ARGS)
 
 .PHONY: score

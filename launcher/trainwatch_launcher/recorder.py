@@ -168,7 +168,10 @@ class Recorder:
         try:
             attempt = self._claim()
         except OSError as error:
-            self._fail(error.strerror or str(error))
+            a_file = isinstance(error, FileExistsError)
+            why = "it is a file, not a directory" if a_file else error.strerror or str(error)
+            elsewhere = error.filename not in (None, self._place.run_dir)  # above or below what is named anyway
+            self._fail("%s: %s" % (error.filename, why) if elsewhere else why)
             return
         self.attempt = attempt
         self.clock_offset = clock_offset(attempt)

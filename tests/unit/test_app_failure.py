@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import pytest
+from rich.cells import cell_len
 
 from builders import NOW, RunBuilder, at, crashed_run
 from support.screens import app_on, notes, press, screen_text, settle, wait_for
@@ -9,6 +10,7 @@ from trainwatch.screens.failure import FailureScreen
 from trainwatch.screens.log import LogScreen
 from trainwatch.screens.overview import Overview
 from trainwatch.widgets.excerpt import cut
+from trainwatch.widgets.fit import fit_frame
 from trainwatch.widgets.log_view import LogView
 from trainwatch_launcher.diagnosis.answer import Diagnosis
 from trainwatch_launcher.diagnosis.diagnose import diagnose
@@ -195,3 +197,15 @@ def test_lines_around_a_place_are_whole_and_harmless():
     assert found.around(2).lines == ("first", "second")
     assert cut(b"", 0, None).lines == ()
     assert cut(b"a\nb\nc\n", 0, None).around(2).lines == ("b", "c")
+
+
+def test_a_frame_that_is_too_long_keeps_its_line_and_the_end_of_its_path():
+    frame = '[rank3]:   File "/shared/users/ann/projects/llama/训练/train.py", line 217, in main'
+    assert fit_frame(frame, 60) == '[rank3]:   File "…ts/llama/训练/train.py", line 217, in main'
+    for width in range(46, 90):
+        shown = fit_frame(frame, width)
+        assert cell_len(shown) <= width
+        assert shown.endswith('train.py", line 217, in main')
+    assert fit_frame(frame, 200) == frame
+    assert fit_frame(frame, 20) == "[rank3]:   File \"/s…"
+    assert fit_frame("loss " * 20, 12) == "loss loss l…"

@@ -124,13 +124,17 @@ def test_python_is_unbuffered_unless_told_otherwise(launch):
     assert launch(*show, options=["--buffered"]).log(2) == b"None\n"
 
 
-@pytest.mark.parametrize("trouble", ["a file", "read only", "below a file"])
-def test_without_a_run_directory_the_command_still_runs(launch, tmp_path, trouble):
+@pytest.mark.parametrize(("place", "why"), [
+    ("{}/file", "{}/file: it is a file, not a directory"),
+    ("{}/file/run", "{}/file/run: {}/file: it is a file, not a directory"),
+    ("/proc/run", "/proc/run: No such file or directory"),
+    ("/proc/runs/run", "/proc/runs/run: /proc/runs: No such file or directory"),
+])  # fmt: skip
+def test_without_a_run_directory_the_command_still_runs_and_the_cause_is_named(launch, tmp_path, place, why):
     (tmp_path / "file").write_text("in the way")
-    place = {"a file": tmp_path / "file", "read only": "/proc/run", "below a file": tmp_path / "file" / "run"}[trouble]
-    launched = launch("sh", "-c", "echo trained; exit 5", options=[f"--run-dir={place}"])
+    launched = launch("sh", "-c", "echo trained; exit 5", options=[f"--run-dir={place.format(tmp_path)}"])
     assert (launched.code, launched.out) == (5, b"trained\n")
-    assert b"WARNING: no run directory" in launched.err
+    assert f"WARNING: no run directory: {why.format(tmp_path, tmp_path)}\n".encode() in launched.err
 
 
 def test_the_index_leads_from_times_to_places(launch):

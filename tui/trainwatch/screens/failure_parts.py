@@ -10,6 +10,7 @@ from trainwatch.model import text
 from trainwatch.model.story import ROOT, SAME, VICTIM, Ending, Story, fold_words, kind_words
 from trainwatch.widgets import states
 from trainwatch.widgets.excerpt import Excerpt
+from trainwatch.widgets.fit import fit_frame
 from trainwatch.widgets.header import Part, fit_most, hanging, wrapped
 from trainwatch.widgets.logtext import clean
 from trainwatch_launcher.rundir.state import FAILED, HELD
@@ -75,7 +76,7 @@ def log_parts(excerpt: Excerpt, width: int) -> list[Part]:
     for number, line in enumerate(excerpt.lines):
         is_hit = number == excerpt.hit
         parts.append(("▶ " if is_hit else "  ", "bold $state-failed"))
-        parts.append((f"{fit_most(line, max(4, width - 2))}\n", "bold $state-failed" if is_hit else ""))
+        parts.append((f"{fit_frame(line, max(4, width - 2))}\n", "bold $state-failed" if is_hit else ""))
     return parts
 
 
