@@ -163,8 +163,8 @@ class Pump:
     def _note(self, data: bytes) -> None:
         """Keep account of a chunk before it is passed on."""
         now = time.time()
+        self.recent.add(data)  # first: who sees that there is more of it looks at its end once, and must find it there
         self.lines.note(now, data, self._sinks[0].lost_bytes)
-        self.recent.add(data)
         self.last_output = now
         self._find_phases(now, data)
 
