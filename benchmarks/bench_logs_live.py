@@ -107,7 +107,7 @@ def over_ssh() -> None:
         os.environ["XDG_CONFIG_HOME"] = str(lab.settings)
         place = lab.base / "hosts" / HOST / "run"
         logs = run_of(place, RANKS, EACH)
-        with terminal([TRAINWATCH, "--hosts", lab.of(1), "run"], lab.base) as shown:
+        with terminal([TRAINWATCH, "--hosts", lab.of(1), "'~/run'"], lab.base) as shown:
             shown.until(lambda text: "step" in text)
             began = time.perf_counter()
             shown.keys("M")

@@ -15,6 +15,19 @@ def hold_signals() -> "set[int]":
     return _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())  # type: ignore[no-any-return]
 
 
+def take_held() -> None:
+    """As PID 1: what our starter (bin/trainwatch-launch) blocked for us, and what it got itself."""
+    import os
+
+    held, early = [os.environ.pop("TRAINWATCH_" + name, "").split() for name in ("HELD", "EARLY")]
+    if MASK is not None and os.getpid() == 1:
+        import _signal
+
+        MASK.difference_update(getattr(_signal, "SIG" + name, 0) for name in held)
+        for name in early:
+            os.kill(1, getattr(_signal, "SIG" + name, 0))
+
+
 def clean_path() -> None:
     """Keep the working directory and PYTHONPATH from replacing standard modules; only `sys` is imported so far.
 
@@ -112,6 +125,7 @@ def run_without_us(why: str) -> None:
 MASK = hold_signals() if __name__ == "__main__" and sys.version_info >= OLDEST else None
 """The signals that were blocked when we started."""
 clean_path()
+take_held()
 
 if __name__ == "__main__":
     if sys.version_info < OLDEST:

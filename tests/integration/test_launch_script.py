@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from support.launching import ROOT
+from trainwatch import packing
+from trainwatch.packing import pack
 from trainwatch_launcher.version import __version__
 
 BARE = {"PATH": "/usr/bin:/bin"}
@@ -73,3 +75,37 @@ def test_without_any_python_the_command_runs_all_the_same(tmp_path):
                           capture_output=True, text=True, env={"PATH": str(lonely)})
     assert (done.returncode, done.stdout) == (7, "trained\n")
     assert "no python3 here" in done.stderr
+
+
+@pytest.mark.parametrize("entry", ["installed", "packed"])
+def test_as_pid_1_a_stop_while_python_comes_up_is_not_lost(prefix, tmp_path, entry):
+    # a container that is stopped as soon as it was started would train until it is killed
+    python = tmp_path / "python" / "python3"
+    python.parent.mkdir()
+    python.write_text(f"#!/bin/sh\nkill -s TERM $$\nexec {sys.executable} \"$@\"\n")
+    python.chmod(0o755)
+    program = prefix / "bin" / "trainwatch-launch"
+    (prefix / "bin" / "python3").unlink()
+    (prefix / "bin" / "python3").symlink_to(python)
+    if entry == "packed":
+        program = pack(tmp_path / "launch.pyz").path
+    command = [str(program), f"--run-dir={tmp_path / 'run'}", "--hold=0", "--", "sh", "-c", "sleep 20; exit 9"]
+    pid_1 = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+    done = subprocess.run([*pid_1, *command], env={"PATH": f"{python.parent}:/usr/bin:/bin"}, check=False,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 143, done.stderr
+
+
+def test_as_pid_1_the_command_inherits_a_clean_signal_state(prefix):
+    show = ["grep", "-E", "SigBlk|TRAINWATCH_", "/proc/self/status", "/proc/self/environ"]
+    command = [str(prefix / "bin" / "trainwatch-launch"), "--root=/dev/null/none", "--", *show]
+    pid_1 = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+    done = subprocess.run([*pid_1, *command], capture_output=True, env=BARE, check=False)
+    assert b"SigBlk:\t0000000000000000" in done.stdout
+    assert b"HELD" not in done.stdout
+    assert b"EARLY" not in done.stdout
+
+
+def test_script_and_packed_file_do_the_same_as_pid_1():
+    text = SCRIPT.read_text()
+    assert text[text.index("\nhold=") : text.index("self=$0")].rstrip() + "\n" in packing.HEAD

@@ -46,6 +46,7 @@ class StillSource:
         self.requests: list[tuple[AttemptKey, str, float | None]] = []
         self.withdrawn: list[str] = []
         self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.idle_asked: set[AttemptKey] = set()
         self.problem = problem
         self._engine = Engine()
         self.plan: ShellPlan | None = None
@@ -115,6 +116,7 @@ class StillSource:
     async def read_idle(
         self, keys: Sequence[AttemptKey], since: Sequence[float], lines: int
     ) -> Mapping[AttemptKey, Sequence[tuple[float, float, float]]]:
+        self.idle_asked.update(keys)
         places = [self._reader.attempt_directory(key) or "/nonexistent" for key in keys]
         return {key: idle.idle_spans(place, begin, lines)
                 for key, place, begin in zip(keys, places, since, strict=True)}

@@ -14,6 +14,7 @@ from trainwatch.app import TrainwatchApp
 from trainwatch.screens.help import INDENT, WORDS, help_parts
 from trainwatch.screens.page import Flowing
 from trainwatch.screens.rank_facts import bar
+from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.rundir.state import STATES
 
 
@@ -221,6 +222,24 @@ async def test_the_timeline_shades_phases_in_which_gpus_were_idle(tmp_path):
             assert re.search(r"Train .* 50%", shown)
             await press(pilot, "left_curly_bracket", "left_curly_bracket")
             assert "  GPUs idle" in screen_text(pilot)
+
+
+async def test_of_many_ranks_only_those_on_screen_and_a_sample_are_asked_for_their_gpus(tmp_path):
+    run = RunBuilder(tmp_path / "run", world_size=100)
+    for rank in range(100):
+        one = run.rank(rank, host="gpu").phase("Load", NOW - 60)
+        one.metrics(NOW - 30, 30.0, gpus=[{"index": 0, "util": [0, 1]}]).metrics(NOW, gpus=[{"util": [0, 1]}])
+    app = app_on(tmp_path / "run")
+    async with app.run_test(size=(100, 24)) as pilot:
+        await settle(pilot)
+        await press(pilot, "t")
+        assert 14 <= len(app._source.idle_asked) < 40
+        assert AttemptKey(94) not in app._source.idle_asked
+        await press(pilot, "G")
+        lanes = [line for line in screen_text(pilot).splitlines() if re.match(r"[ ▌]9\d gpu", line)]
+        assert lanes
+        assert all("░" in line for line in lanes)
+        assert len(app._source.idle_asked) < 60
 
 
 async def test_the_timeline_of_a_run_without_ranks_says_so(tmp_path):

@@ -1,7 +1,9 @@
 """Logs that no launcher wrote: whose they are, what they tell, how they are read together and followed by name."""
 from __future__ import annotations
 
+import errno
 import os
+import threading
 import time
 
 import pytest
@@ -16,6 +18,7 @@ from trainwatch.sources.base import SourceError
 from trainwatch.sources.combined import form_of
 from trainwatch.sources.foreign import ForeignSource
 from trainwatch.sources.foreign_files import found
+from trainwatch_launcher.reader import log
 from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.reader.pages import Page
 from trainwatch_launcher.reader.runs import TargetError
@@ -205,3 +208,24 @@ async def test_the_title_says_how_many_lines_there_are_by_now_and_nothing_old_is
         await wait_for(pilot, lambda: filled(pilot) == ["one", "two", "three", "four"])
         assert "new" not in screen_text(pilot)
         assert "4 lines" in screen_text(pilot).splitlines()[0]
+
+
+async def test_a_log_that_cannot_be_read_is_a_rank_that_says_so_until_it_can(tmp_path, monkeypatch):
+    path = write(tmp_path, "rank-0.log", "step 1\n")
+    may_read = threading.Event()
+    read = log.read
+
+    def denied(*asked):
+        if not may_read.is_set():
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return read(*asked)
+
+    monkeypatch.setattr(log, "read", denied)
+    async with TrainwatchApp(ForeignSource([path])).run_test(size=(120, 30)) as pilot:
+        await wait_for(pilot, lambda: "cannot read it: Permission denied" in screen_text(pilot))
+        await pilot.press("l")  # nothing settles where nothing can be read
+        await wait_for(pilot, lambda: "Permission denied" in screen_text(pilot).splitlines()[0])
+        may_read.set()
+        await wait_for(pilot, lambda: filled(pilot) == ["step 1"])
+        await press(pilot, "escape")
+        await wait_for(pilot, lambda: "Permission denied" not in screen_text(pilot))

@@ -44,12 +44,26 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 READABLE = 0o100644
 
 # Python is started isolated (-I) and without site hooks (-S), which no #! line can ask for on every system: neither
-# PYTHONPATH nor a broken .pth file shall stand between a worker and its training.
+# PYTHONPATH nor a broken .pth file shall stand between a worker and its training. What it does as PID 1 stands in
+# launcher/bin/trainwatch-launch too, and why.
 HEAD = """\
 #!/bin/sh
 # trainwatch-launch %s: start as  ./FILE [options] -- COMMAND  or  python3 FILE [options] -- COMMAND
+hold=
+if [ $$ = 1 ]; then
+    early=
+    for name in TERM INT HUP QUIT USR1 USR2; do trap "early=\\"\\$early $name\\"" $name; done
+    if env --block-signal=TERM true 2>/dev/null; then
+        export TRAINWATCH_HELD="TERM INT HUP QUIT USR1 USR2"
+        hold="env --block-signal=TERM,INT,HUP,QUIT,USR1,USR2"
+    fi
+fi
+become() {
+    [ $$ != 1 ] || export TRAINWATCH_EARLY="$early"
+    exec $hold "$@"
+}
 for python in python3 /usr/bin/python3; do
-    if command -v "$python" >/dev/null 2>&1; then exec "$python" -I -S -X utf8 "$0" "$@"; fi
+    if command -v "$python" >/dev/null 2>&1; then become "$python" -I -S -X utf8 "$0" "$@"; fi
 done
 echo "trainwatch-launch: no python3 here: running the command without logging, events or hold" >&2
 while [ $# -gt 0 ]; do

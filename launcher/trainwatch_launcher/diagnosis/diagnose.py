@@ -25,6 +25,7 @@ from trainwatch_launcher.signals import name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from trainwatch_launcher.diagnosis.frames import Frame
     from trainwatch_launcher.diagnosis.statements import Statement
 
 MOST_TEXT = 1 << 20
@@ -82,7 +83,7 @@ def _told(case: Case, ranked: list[Statement]) -> Diagnosis:
     chosen, text = ranked[0], case.text
     who = Who(text, chosen, [one for one in case.stated if one.line > case.since], case.agents, case.ends)
     other = next((one for one in ranked[1:] if not one.echo and not _tells_the_same(one, chosen)), None)
-    frame = chosen.chain.frame if chosen.chain is not None else None
+    frame = _frame(case, chosen)
     known = collectives(text)
     return Diagnosis(
         kind=chosen.kind.name,
@@ -108,6 +109,16 @@ def _told(case: Case, ranked: list[Statement]) -> Diagnosis:
         before=_before(case, chosen),
         pid=_pid(chosen.text),
     )
+
+
+def _frame(case: Case, chosen: Statement) -> Frame | None:
+    """The user's own innermost frame: of the statement's traceback, or of one after it that tells of the same."""
+    if chosen.chain is not None:
+        return chosen.chain.frame
+    for one in case.stated:
+        if one.line > chosen.line and one.chain is not None and one.kind is chosen.kind and one.stream == chosen.stream:
+            return one.chain.frame
+    return None
 
 
 def _tells_the_same(one: Statement, chosen: Statement) -> bool:

@@ -6,6 +6,7 @@ from trainwatch_launcher.diagnosis.course import Course
 from trainwatch_launcher.diagnosis.elastic import Agents
 from trainwatch_launcher.diagnosis.endings import endings
 from trainwatch_launcher.diagnosis.facts import Facts, end_of
+from trainwatch_launcher.diagnosis.ranks import fingerprint, same_fault
 from trainwatch_launcher.diagnosis.statements import Statement, of_bare_exceptions, of_chain, of_lines
 from trainwatch_launcher.diagnosis.tracebacks import chains
 
@@ -18,6 +19,9 @@ ECHOES = frozenset(("native_crash", "killed"))
 """Kinds that may only be how a process ended that has said why before."""
 WENT_ON = 6
 """So many ordinary lines of the same program after a traceback show that it was caught."""
+
+LONG_AGO = 40
+"""So many other lines of the same program after a doubtful one show that it went on."""
 
 
 class Case:
@@ -50,11 +54,22 @@ class Case:
         real = [one for one in self.stated if not one.soft and not self._got_over(one)]
         if not real or all(one.echo for one in real):
             if self.proven:
-                soft = [one for one in self.stated if not self._got_over(one)]
-                real = soft or [one for one in self.stated if one.line > self.since] or real
+                soft = [one for one in self.stated if not self._got_over(one) and not self._long_ago(one)]
+                real = soft or [one for one in self.stated if one.line > self.since and not one.soft] or real
             elif not real:
                 real = self._last_words()
-        return self._last_command(sorted(real, key=self._order))
+        return self._last_command(self._raised_too(sorted(real, key=self._order)))
+
+    def _raised_too(self, ranked: list[Statement]) -> list[Statement]:
+        """What was logged and then raised in the same words is told best by the exception, which has frames."""
+        if not ranked or ranked[0].chain is not None or ranked[0].role != table.CAUSE:
+            return ranked
+        first = ranked[0]
+        for one in ranked[1:]:
+            words = one.text.partition(": ")[2][:60] if one.chain is not None else ""
+            if len(words) > 12 and words in first.text and one.kind is first.kind and one.stream == first.stream:
+                return [one, *(other for other in ranked if other is not one)]
+        return ranked
 
     def _last_command(self, ranked: list[Statement]) -> list[Statement]:
         """Of several commands that a shell did not find, the last: it went on after the others."""
@@ -66,7 +81,7 @@ class Case:
         return [last, *(one for one in ranked if one is not last)]
 
     def _order(self, one: Statement) -> tuple[float, int, int]:
-        caught = 1 if self._caught(one) else 0
+        caught = 1 if self._caught(one) or self._went_past(one) else 0
         return (one.level + caught, 1 if one.soft else 0, one.line)
 
     def _statements(self) -> list[Statement]:
@@ -160,6 +175,46 @@ class Case:
             and self.text[index].level in (0, 1)
         )
         return ordinary >= WENT_ON
+
+    def _went_past(self, one: Statement) -> bool:
+        """Whether a program went on for long after a bare line, as if it could do without, and failed later."""
+        if one.chain is not None or one.role != table.CAUSE or one.kind.family not in ("code", "data"):
+            return False
+        if self.text[one.line].told:
+            return False
+        later = [
+            other
+            for other in self.stated
+            if other.line > one.end and other.stream == one.stream and not other.soft and not other.echo
+        ]
+        goal = next((each for each in later if each.level <= one.level and not same_fault(each, one)), None)
+        if goal is None:
+            return False
+        start = goal.chain.start if goal.chain is not None else goal.line
+        mine, taken = fingerprint(self.text[one.line].stated), {other.line for other in self.stated}
+        ordinary = 0
+        for index in range(one.end + 1, min(start, one.end + 4 * WENT_ON + 200)):
+            line = self.text[index]
+            if index not in taken and line.stream == one.stream and line.body.strip():
+                ordinary += fingerprint(line.stated) != mine
+        return ordinary >= WENT_ON
+
+    def _long_ago(self, one: Statement) -> bool:
+        """Whether a doubtful line stands so far before the end that it can't be why."""
+        if not one.soft or one.echo or one.role != table.CAUSE or one.kind.family in ("gpu", "host"):
+            return False
+        last = self.proof.line if self.proof is not None and self.proof.line > one.line else len(self.text)
+        if last - one.end <= LONG_AGO:
+            return False
+        mine = fingerprint(self.text[one.line].stated)
+        after = (self.text[index] for index in range(one.end + 1, last))
+        seen = 0
+        for line in after:
+            if line.stream == one.stream and line.body.strip() and fingerprint(line.stated) != mine:
+                seen += 1
+                if seen > LONG_AGO:
+                    return True
+        return False
 
     def _last_words(self) -> list[Statement]:
         """What a log ends with, when that is nothing but trouble: retries that never succeeded, an error."""

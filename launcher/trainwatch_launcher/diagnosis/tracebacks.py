@@ -32,7 +32,11 @@ STRANGERS = 60
 NOTES = 12
 """Lines after an exception that still belong to its message."""
 MOST_NOTE = 600
+BEGINS = re.compile(r"Traceback \(most recent call last\)(?::|[ \t]{0,80}(?:[-─╮]|$))")
+"""A header, and no sentence about one."""
 SPAWNED = re.compile(r"-- Process (\d{1,5}) terminated with the following error")
+NPU_NOTE = re.compile(r"\[(?:ERROR|Error)\](?: \d{4}-\d\d-\d\d-\d\d:\d\d:\d\d \(PID:|: The )")
+"""Begins a line of torch_npu's own message, which looks like a logger's."""
 RULE = re.compile(r"[-=*#_]{4,}")
 """Begins a line that separates what comes after it."""
 
@@ -112,7 +116,7 @@ def chains(text: Text) -> tuple[list[Chain], set[int]]:
     found: list[Chain] = []
     taken: set[int] = set()
     for index in text.holding(HEADER.lower(), 60, 300):
-        if index not in taken:
+        if index not in taken and BEGINS.search(text[index].body):
             chain = _Walk(text, index, taken).chain
             if chain.raised:
                 found.append(chain)
@@ -126,7 +130,7 @@ def chains(text: Text) -> tuple[list[Chain], set[int]]:
 def _beheaded(text: Text, taken: set[int]) -> Chain | None:
     """The traceback whose beginning lies before the text that we have."""
     for index in range(min(len(text), 400)):
-        if b'File "' in text.lines[index]:
+        if b'File "' in text.lines[index] and b", in " in text.lines[index]:
             walk = _Walk(text, index, taken, headless=True)
             raised = walk.chain.raised
             return walk.chain if raised and raised[0].line is not None and LOOKS_RAISED.match(raised[0].text) else None
@@ -257,7 +261,7 @@ class _Walk:
         return False
 
     def _note(self, line: Line, stripped: str, last: Raised) -> bool:
-        other = line.told and line.level is not None
+        other = line.told and line.level is not None and not NPU_NOTE.match(line.stated)
         if (
             len(last.notes) >= NOTES
             or self.blanks > 1

@@ -123,8 +123,9 @@ class Sampler:
 
     def stop(self, seconds: float = 0.5) -> None:
         """`close`, and wait for the end at most so long; a process whose call hangs stays behind until it returns."""
+        runs = self.pid  # asked before: as soon as it has ended there is none, though nobody has collected it yet
         self.close()
-        if self.pid:
+        if runs:
             self._thread.join(seconds)
 
     def _run(self) -> None:

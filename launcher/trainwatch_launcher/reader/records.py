@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     """A record that counts: time, offset, and the newest counted place at or before it (offset, line)."""
 
 RECORD = struct.Struct("<dQQ")
-MAX_RECORDS = 1 << 14
+MAX_RECORDS = 1 << 11
 """More records than this are thinned: every second one is dropped from memory."""
 
 

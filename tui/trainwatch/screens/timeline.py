@@ -27,6 +27,8 @@ MOST_SPREADS = 8
 """Lines of the table of phases."""
 NAME, SHORT_NAME = 28, 12
 """Columns of a phase's name in that table, as far as there is room; at least."""
+BRIEF = 76
+"""In fewer columns than these the table leaves out when ranks came into a phase."""
 SAMPLED = 16
 """Ranks, spread over all of them, whose GPUs are looked at even when they are not on screen."""
 EVERY = 3.0
@@ -137,7 +139,7 @@ class TimelineScreen(RunScreen):
         known = {key: spans for key, spans in known.items() if spans}
         self.view.show_idle(known)
         self.query_one("#legend", Bar).show(legend_parts(self._gpu_note(len(known)), bool(known), width))
-        most = MOST_SPREADS if self.size.height > 30 else 4
+        most = MOST_SPREADS if self.size.height > 30 else 4 if self.size.height >= 20 else 2
         spreads = spread_parts(line, width, most, idle.of_phases(line, known))
         if self._cost:
             spreads.append((f"\n {fit_most(self._cost, width - 2)}", "$tw-muted"))
@@ -203,13 +205,14 @@ def spread_parts(line: Timeline, width: int, most: int, idle_shares: Mapping[str
     """Each phase over all ranks: when the first came and the last left, who took longest, how idle the GPUs were."""
     if not line.spreads:
         return [(" no phase yet: a phase begins with a line  === [Phase] NAME ===", "$tw-muted")]
-    idle_room = 6 if idle_shares else 0
-    used = 57 + idle_room
+    idle_room, brief = 6 if idle_shares else 0, width < BRIEF
+    used = (37 if brief else 57) + idle_room
     name = max(SHORT_NAME, min(NAME, width - used))
-    head = f" {'phase':<{name}}  ranks  first in  last in   last out   typical  longest"
+    entered = "" if brief else "first in  last in   "
+    head = f" {'phase':<{name}}  ranks  {entered}last out   typical  longest"
     parts: list[Part] = [(head + (f"{'idle':>{idle_room}}" if idle_shares else ""), "$tw-muted")]
     for spread in line.spreads[-most:]:
-        parts += [("\n ■ ", f"$shade-phase-{line.hues.of(spread.name)}"), *_spread_cells(spread, name)]
+        parts += [("\n ■ ", f"$shade-phase-{line.hues.of(spread.name)}"), *_spread_cells(spread, name, brief)]
         share = idle_shares.get(spread.name)
         if idle_room:
             said = f"{share:.0%}" if share is not None else ""
@@ -220,10 +223,11 @@ def spread_parts(line: Timeline, width: int, most: int, idle_shares: Mapping[str
     return parts
 
 
-def _spread_cells(spread: Spread, width: int) -> list[Part]:
+def _spread_cells(spread: Spread, width: int, brief: bool) -> list[Part]:
     name = fit_most(clean(spread.name), width - 2)
     out = f"{spread.still} in it" if spread.still else text.moment(spread.last_out, "%H:%M:%S")
-    entered = [text.moment(moment, "%H:%M:%S") for moment in (spread.first_in, spread.last_in)]
-    cells = f"  {spread.ranks:>5}  {entered[0]:<9} {entered[1]:<9} {out:<10}"
+    moments = () if brief else (spread.first_in, spread.last_in)
+    entered = "".join(f"{text.moment(moment, '%H:%M:%S'):<10}" for moment in moments)
+    cells = f"  {spread.ranks:>5}  {entered}{out:<10}"
     times = f"{text.duration(spread.median):>8} {text.duration(spread.longest):>8}"
     return [(name + " " * (width - 2 - cell_len(name)), ""), (cells, ""), (times, "bold")]

@@ -11,7 +11,14 @@ from trainwatch_launcher.diagnosis.diagnose import diagnose
 from trainwatch_launcher.phases import PhaseScanner
 from trainwatch_launcher.progress.latest import Watcher
 from trainwatch_launcher.reader import log
-from trainwatch_launcher.reader.changes import AttemptFound, AttemptKey, Change, EventsAppended, StatusChanged
+from trainwatch_launcher.reader.changes import (
+    AttemptFound,
+    AttemptKey,
+    Change,
+    EventsAppended,
+    StatusChanged,
+    Unreadable,
+)
 from trainwatch_launcher.reader.stamps import Stamps
 from trainwatch_launcher.rundir.records import Event, Status, event
 from trainwatch_launcher.textline import last_line
@@ -41,6 +48,8 @@ class ForeignLog:
         self._number = self._size = -1
         self._modified = 0.0
         self._asked_why = False
+        self._trouble = ""
+        """Why it cannot be read; empty when it can."""
         self._scanner = PhaseScanner()
         self._scanned = 0
         self._watchers: dict[AttemptKey, Watcher] = {}
@@ -72,8 +81,10 @@ class ForeignLog:
         """What is new."""
         try:
             facts = os.stat(self.path)  # noqa: PTH116
-        except OSError:
+        except FileNotFoundError:
             return []
+        except OSError as error:
+            return self._cannot_read(error)
         grown = (facts.st_ino, facts.st_size) != (self._number, self._size)
         if facts.st_ino != self._number or facts.st_size < self._size:
             self._begin_anew()
@@ -81,15 +92,26 @@ class ForeignLog:
         real = os.path.realpath(self.path)
         changes = self._scan(real) if self._scanned < self._size else []
         quiet = now - self._modified >= QUIET
-        if grown or (quiet and not self._asked_why) or not self._told:
+        if grown or (quiet and not self._asked_why) or not self._told or self._trouble:
             try:
                 tail = log.read(real, max(0, self._size - TAIL), TAIL)
-            except OSError:
-                return changes
+            except OSError as error:
+                return self._cannot_read(error)
+            if self._trouble:
+                self._trouble = ""
+                changes.append(Unreadable(self.name, "", self._key))
             self._find_ranks(real, tail)
             self._asked_why = quiet
             changes = [*self._statuses(real, tail, quiet), *changes]
         return changes
+
+    def _cannot_read(self, error: OSError) -> list[Change]:
+        """The rank is there, and why its log is not; said once."""
+        trouble, before = f"cannot read it: {error.strerror or error}", self._trouble
+        self._trouble = trouble
+        if trouble == before:
+            return []
+        return [*self._statuses(self.path, b"", False), Unreadable(self.name, trouble, self._key)]
 
     def _begin_anew(self) -> None:
         self._scanner, self._scanned = PhaseScanner(), 0

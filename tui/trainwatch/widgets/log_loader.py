@@ -96,7 +96,8 @@ class LogLoader:
         self._generation = 0
         self._loading: set[int] = set()
         self._looking = False
-        self._broken = False
+        self._broken = self._said = False
+        """Whether something failed that is to be tried again, and whether that stands on the screen."""
         self._quiet = 0
         self._ticks = 0
 
@@ -163,6 +164,7 @@ class LogLoader:
         if generation != self._generation:
             return
         self._loading.discard(index)
+        self._works()
         if data or wanted <= 0:
             self.lines.put(index, known + data)
             self._loaded()
@@ -181,7 +183,9 @@ class LogLoader:
         self._looking = False
         if self._broken:
             self._broken = False
-            self._failed("")
+            self._loaded()  # what could not be had is asked for again
+            if not self._loading:
+                self._works()
         self._quiet = 0 if size != self.lines.size else self._quiet + 1
         if size != self.lines.size:
             self._resize(size)
@@ -199,5 +203,10 @@ class LogLoader:
         """What was on its way does not come; the next look tries again."""
         self._loading.clear()
         self._looking = False
-        self._broken = True
+        self._broken = self._said = True
         self._failed(said)
+
+    def _works(self) -> None:
+        if self._said:
+            self._said = False
+            self._failed("")

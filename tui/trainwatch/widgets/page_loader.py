@@ -96,7 +96,7 @@ class PageLoader:
         self._start, self._loaded, self._grown, self._failed = start, loaded, grown, failed
         self._generation = 0
         self._wants: int | None = None
-        self._looking = self._broken = False
+        self._looking = self._broken = self._said = False
         self._quiet = self._ticks = 0
         self._ends: list[int] = []
         self._pace = Pace()
@@ -185,6 +185,7 @@ class PageLoader:
         entries, facts = found
         self._take(which, entries, facts)
         self._wants = None
+        self._works()
         self._loaded()
 
     def _take(self, which: int, entries: Sequence[Entry], facts: dict[str, Any]) -> None:
@@ -253,7 +254,11 @@ class PageLoader:
         self._looking = False
         if self._broken:
             self._broken = False
-            self._failed("")
+            self._loaded()  # what could not be had is asked for again
+            if self._wants is None:
+                self._works()
+            elif generation != self._generation:
+                return  # that tells how much there is, too
         self._quiet = 0 if ends != self._ends else self._quiet + 1
         if ends == self._ends:
             return
@@ -289,6 +294,11 @@ class PageLoader:
         """What was on its way does not come; the next look tries again."""
         self._wants = None
         self._looking = False
-        self._broken = True
+        self._broken = self._said = True
         self.progress = ""
         self._failed(said)
+
+    def _works(self) -> None:
+        if self._said:
+            self._said = False
+            self._failed("")

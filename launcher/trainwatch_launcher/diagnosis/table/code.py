@@ -13,7 +13,6 @@ DEPENDENCY = Kind(
     "in the image rather than at start.",
     says=[
         ("modulenotfounderror", ""),
-        ("no module named", r"no module named \S"),
         ("glibc", r"version [`']?glibc(?:xx)?_[\d.]+|glibcxx_[\d.]+.{0,4} not found"),
         ("undefined symbol", ""),
         ("cannot open shared object file", ""),
@@ -41,11 +40,14 @@ DEPENDENCY = Kind(
          r"fatal python error: init_|no module named 'encodings'"),
     ],
     raises=[
+        ("no module named", r"no module named \S"),
         ("importerror", r"^importerror"),
         ("has no attribute", r"module 'numpy' has no attribute '(?:int|float|bool|object|str|float_|typedict|sctypes"
                              r"|product)'"),
         ("installed|is required", r"\S{1,40} (?:is required|must be installed|is not installed)"),
     ],
+    prints=[("no module named", r"python[\d.]{0,6}(?:\.exe)?: no module named \S")],
+    softly=[("no module named", r"no module named \S")],
 )  # fmt: skip
 
 USAGE = Kind(
@@ -87,6 +89,9 @@ USAGE = Kind(
     ],
     prints=[
         ("invalid option|option", r": (?:invalid|unrecognized|unknown) option\b"),
+        ("no such option|missing option|missing argument|invalid value for|got unexpected extra",
+         r"^\W{0,4}(?:no such option|missing (?:option|argument) |invalid value for '|got unexpected extra argument)"),
+        ("error: parser key", r"^error: parser key"),
         (": error:", r"^(?!srun|slurm|sbatch|salloc|scontrol|mpirun)[\w./-]{1,80}(?: [\w-]{1,30})?: error: "
                      r"(?!\*)(?:[a-z]|-)"),
         ("sbatch: error|salloc: error:",

@@ -13,6 +13,7 @@ PORT = Kind(
     "--rdzv-endpoint (port 0 finds a free one).",
     says=[
         "EADDRINUSE",
+        ("failed to bind to address", ""),
         ("address already in use", ""),
         ("failed to bind", r"server socket has failed to bind"),
         ("failed to listen", r"server socket has failed to listen on any"),
@@ -53,6 +54,7 @@ PEER = Kind(
         ("another process in the job|one of the processes in the group died",
          r"another process in the job has failed|one of the processes in the group died"),
         "RendezvousClosedError",
+        ("horovod has been shut down", ""),
     ],
     raises=[
         ("connectionreseterror|connectionabortederror", r"^(?:\w{1,60}\.){0,6}connection(?:reset|aborted)error"),
@@ -81,6 +83,8 @@ NETWORK = Kind(
          "Name the network interface: GLOO_SOCKET_IFNAME."),
         ("connect to", r"connect to .{0,80}failed ?: ?(?:software caused|no route|connection (?:timed out|refused)"
                        r"|network)"),
+        ("exceeded error retry count",
+         r"returned (?:connection (?:refused|timed out)|no route|network).{0,60}exceeded error retry count"),
         ("net/socket", r"net/socket.{0,80}(?:failed|error)"),
         ("ucx", r"ucx +error|ucx_perf.{0,40}(?:timed out|unreachable)"),
         ("mlx5", r"mlx5[\w:/]{0,20} .{0,40}(?:link down|got completion with error|health (?:compromised|recovery))"),
@@ -141,6 +145,7 @@ RENDEZVOUS = Kind(
         ("gcs|connect to|could not find any running ray",
          r"(?:failed to connect to|unable to connect to) (?:the )?(?:gcs|ray cluster)|could not (?:find any "
                 r"running|connect to) ray"),
+        ("connectfullmesh failed", ""),
         ("ssh", r"ssh: (?:could not resolve hostname|connect to host)"),
         ("orte|has lost communication|was unable", r"(?:orte|prte|prrte) (?:was unable|has lost communication)",
          "mpirun could not start on a host: check ssh from the first host to all others without a password."),
@@ -174,6 +179,7 @@ ERROR = Kind(
         ("ncclinvalidargument|invalid argument", r"ncclinvalidargument|nccl error.{0,120}invalid argument"),
         ("mismatch between collectives", ""),
         ("nccl version", r"mismatched? nccl version|nccl version mismatch"),
+        ("hccl error in", ""),
         ("hccl|ei0005", r"hccl.{0,80}(?:error code|failed|ei000[0-57-9])|\bei0005\b"),
         ("call hccl api failed", ""),
         ("hcom", r"hcom\w{0,30}.{0,20}(?:fail|error)"),
@@ -209,6 +215,9 @@ TIMEOUT = Kind(
         ("notify wait timeout|timeout|ei0006|ei0002",
          r"notify wait timeout|\bei000[26]\b|hccl.{0,60}(?:execution|wait) ?timeout"),
         ("didn't join collective", ""),
+        ("store->get(", r"store->get\(.{0,80}got error: (?:wait|socket) timeout"),
+        ("terminating the process after attempting to dump",
+         r"terminating the process after attempting to dump debug info, due to .{0,60}(?:watchdog hang|timeout)"),
         ("getting socket times out|hccl_exec_timeout", r"\bhccl_exec_timeout|getting socket times out"),
         ("application timeout caused pair closure", ""),
         ("abort", r"aborting communicators? due to (?:nccl|collective|heartbeat) ?(?:timeout)?"),

@@ -66,6 +66,7 @@ PREEMPTED = Kind(
                     r"|been) preempted"),
         ("evicted", r"\bevicted\b.{0,160}|the pod was evicted|pod .{0,60}evicted"),
         ("tainmanagereviction", ""),
+        ("evictedduetopreempted", ""),
         ("taintmanagereviction", ""),
         ("spot", r"spot (?:instance )?(?:interruption|termination|reclaim|instance .{0,30}(?:terminated|reclaimed))"),
         ("instance-action", r"instance-action.{0,60}(?:terminate|stop)"),

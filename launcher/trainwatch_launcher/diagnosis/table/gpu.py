@@ -26,6 +26,8 @@ HARDWARE = Kind(
         ("hw exception by gpu", ""),
         ("nvlink", r"nvlink.{0,40}(?:fatal|uncorrectable|down|inactive)"),
         ("amdgpu", r"amdgpu.{0,80}(?:uncorrectable|gpu reset begin)"),
+        ("over nvlink or a hardware error", ""),
+        ("nvlink error was detected", ""),
         ("sxid", r"nvswitch.{0,60}sxid.{0,60}fatal"),
     ],
 )  # fmt: skip
@@ -42,6 +44,7 @@ OOM = Kind(
         "cudaErrorMemoryAllocation",
         ("outofmemoryerror", r"(?:torch(?:\.cuda)?|torch_npu\S{0,40}|numba\S{0,40})\.OutOfMemoryError"),
         ("resource_exhausted", r"resource_exhausted: (?:out of memory|.{0,60}(?:allocat|hbm|oom))"),
+        ("ran out of memory in memory space", ""),
         "OOM when allocating tensor",
         "Out of memory error on GPU",
         ("failed to allocate|out of memory allocating",
@@ -87,7 +90,8 @@ FAULT = Kind(
         ("hip error", r"hip error: (?:an illegal|unspecified|invalid device function)"),
         ("too many resources requested for launch", ""),
     ],
-    raises=[("cuda error|error", r"cuda (?:runtime |kernel )?error(?::| \(\d+\))"), ("hip error", r"hip error:"),
+    raises=[("cufft_", r"cufft_(?:internal_error|exec_failed)"),
+            ("cuda error|error", r"cuda (?:runtime |kernel )?error(?::| \(\d+\))"), ("hip error", r"hip error:"),
             ("triton error", r"triton error \[cuda\]")],
 )  # fmt: skip
 
@@ -151,6 +155,8 @@ SETUP = Kind(
     raises=[
         ("cudagetdevicecount", r"unexpected error from cudagetdevicecount"),
         ("cuda", r"cuda (?:error: )?initialization error|cuda unknown error"),
+        ("no platforms that are instances of", r"no platforms that are instances of (?:gpu|cuda|rocm|tpu)",
+         "JAX found no plugin for this device: install jax[cuda12] (or [tpu]) and look at what the job was given."),
         ("is_available() is false", r"torch\.cuda\.is_available\(\) is false",
          "The process sees no GPU: look at CUDA_VISIBLE_DEVICES and at what the job was given."),
     ],

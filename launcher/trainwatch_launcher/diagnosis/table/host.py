@@ -32,6 +32,7 @@ MEMORY = Kind(
         ("low on resource: memory", ""),
         ("low on memory|due to memory pressure (oom)", r"node running low on memory|due to memory pressure \(oom\)"),
         ("cpuallocator", r"cpuallocator: (?:can't allocate|not enough) memory"),
+        ("due to memory pressure for", r"killed .{1,300} due to memory pressure for"),
         ("can't allocate memory|not enough memory: you tried to allocate",
          r"can't allocate memory: you tried to allocate|not enough memory: you tried to "
                                   r"allocate"),
@@ -54,6 +55,7 @@ SHM = Kind(
         ("bus error encountered in worker", ""),
         ("shared memory object", r"unable to open shared memory object"),
         ("/torch_", r"unable to (?:write to|resize|mmap|allocate).{0,80}</torch_"),
+        ("posix_fallocate failed", r"posix_fallocate failed ?: ?no space"),
         ("shared memory segment", r"(?:creating|attaching to|create) shared memory segment"),
         ("/dev/shm", r"/dev/shm.{0,120}no space left|no space left.{0,120}/dev/shm|cannot allocate.{0,60}/dev/shm"),
         ("bus error", r"dataloader worker \(pid \d{1,9}\) is killed by signal: bus error"),
@@ -75,7 +77,7 @@ KILLED = Kind(
         ("got signal: 15", ""),
         ("killed by signal: killed", r"(?<!worker )(?<!\) is )killed by signal: killed"),
     ],
-    raises=["WorkerCrashedError"],
+    raises=["WorkerCrashedError", ("termination signal", r"termination signal[`)]{1,2} is detected by the operating")],
     prints=[
         ("sigterm", r"\bsigterm received|\bsigterm\b.{0,40}(?:exiting|shutting down|terminating)"),
         ("killed", r"^killed$|: line \d{1,6}: +\d{1,9} killed\b|^\S{0,40}: killed(?: \(signal 9\))?$|^\[\d+\]\+? "
@@ -117,6 +119,9 @@ CRASH = Kind(
         ("sigbus", SENT.format("sigbus")),
         ("sigill", SENT.format("sigill")),
         ("sigfpe", SENT.format("sigfpe")),
+        ("is detected by the operating system",
+         r"(?:fault|instruction|abort signal|undefined portion .{1,40}|arithmetic operation)[`)]{1,2} is detected "
+         r"by the operating system"),
     ],
     prints=[
         ("segmentation fault", r"^segmentation fault|: line \d{1,6}: +\d{1,9} segmentation fault|: segmentation fault"
