@@ -133,19 +133,21 @@ def test_the_viewer_opens_on_it_and_quitting_stops_the_workers(tmp_path, tmux):
     tmux.send("q")
     assert tmux.wait_for_exit() == 0
     run = next(tmp_path.glob("demo-*"))
-    said = next(line for line in tmux.screen().splitlines() if f"trainwatch {run}" in line)
+    shown = tmux.wait_for(f"trainwatch {run}")
+    said = next(line for line in shown.splitlines() if f"trainwatch {run}" in line)
     assert shutil.which(said.split()[0])  # it can be typed as it stands, from where the demo was started
     assert [status(run, rank).end_code for rank in range(4)] == [1, 1, 1, 1]
     assert not processes_of(run)
 
 
 def test_with_keep_the_workers_stay_held_until_they_are_released(tmp_path, tmux):
-    tmux.start([TRAINWATCH, "demo", "--fail-after=1", "--ranks=2", "--hold=60", "--keep", f"--root={tmp_path}"])
+    tmux.start([TRAINWATCH, "demo", "--fail-after=1", "--ranks=2", "--hold=60", "--keep", f"--root={tmp_path}"],
+               columns=200)
     tmux.wait_for("2 held")
     tmux.send("q")
     assert tmux.wait_for_exit() == 0
     run = next(tmp_path.glob("demo-*"))
-    assert "--all --release" in tmux.screen()
+    tmux.wait_for("--all --release")
     assert status(run, 0).end_code is None
     subprocess.run([TRAINWATCH, "hold", str(run), "--all", "--release"], check=True)
     wait_until(lambda: not processes_of(run), what="the workers' end")

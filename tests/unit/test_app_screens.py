@@ -33,6 +33,15 @@ async def test_a_ranks_details_are_facts_phases_and_events(tmp_path):
         assert "last line" in screen_text(pilot)
 
 
+async def test_a_phase_s_name_has_room_before_its_bar(tmp_path):
+    name = "Environment Setup, then Warm-up"
+    RunBuilder(tmp_path / "run").rank(0).start().phase("Load Data").phase(name)
+    async with app_on(tmp_path / "run").run_test(size=(80, 40)) as pilot:
+        await settle(pilot)
+        await press(pilot, "enter")
+        assert sum(line.count(name) for line in screen_text(pilot).splitlines()) >= 2  # among the phases and the events
+
+
 async def test_an_attempt_that_died_at_once_has_details_too(tmp_path):
     run = RunBuilder(tmp_path / "run", world_size=1)
     (run.directory / "rank-00000" / "attempt-1").mkdir(parents=True)

@@ -135,7 +135,7 @@ def phases(attempt: Attempt, now: float, width: int) -> list[Part]:
     ends = [phase.ended if phase.ended is not None else until for phase in attempt.phases]
     lengths = [max(0.0, end - phase.started) for end, phase in zip(ends, attempt.phases, strict=True)]
     total = max(sum(lengths), 0.001)
-    name_width = min(max(cell_len(clean(phase.name)) for phase in attempt.phases), max(12, width // 3))
+    name_width = min(max(cell_len(clean(phase.name)) for phase in attempt.phases), max(12, min(width // 2, width - 39)))
     bar_width = max(4, width - name_width - 9 - 7 - 7)
     parts: list[Part] = []
     for phase, length in zip(attempt.phases, lengths, strict=True):
