@@ -1,7 +1,7 @@
 """Starts an agent where nothing is installed: a command that reads the program from its stdin, and that program.
 
 The command is the same text for every host and run; whatever a user named travels behind it, in frames. The program is
-what the packed file holds of the reader and the agent, imported from memory, so that no file is left behind. Compiled
+the reader and the agent, as small as in the packed file, imported from memory, so that no file is left behind. Compiled
 code goes with it for a host whose Python is like ours: that saves each of a thousand hosts the compiling. What only
 some requests need stays here until an agent asks for it.
 """
