@@ -53,6 +53,11 @@ class Guardian:
         self.pid = 0
         self._writer = -1
         self._watching = False
+        self._mark = mark.replace(b"\n", b"?")
+        self.begin()
+
+    def begin(self) -> None:
+        """Start to watch, also again after `dismiss`: then only over what has the mark."""
         if os.getpid() == 1:
             return
         try:
@@ -73,7 +78,7 @@ class Guardian:
             self._writer = -1
         finally:
             os.close(reader)
-        self._tell(mark.replace(b"\n", b"?"))
+        self._tell(self._mark)
 
     def watch(self, group: int) -> None:
         """From now on this group dies with us."""

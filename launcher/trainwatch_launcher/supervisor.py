@@ -11,7 +11,7 @@ import time
 
 from trainwatch_launcher import child, signals
 from trainwatch_launcher.attempt import ATTEMPT_VARIABLE
-from trainwatch_launcher.cleanup import Cleanup
+from trainwatch_launcher.cleanup import Cleanup, has_children
 from trainwatch_launcher.control import answer
 from trainwatch_launcher.ending import Outcome, end
 from trainwatch_launcher.facts import start_facts
@@ -50,6 +50,8 @@ class Supervisor:
         self.pty: Pty | None = None
         self.pump: Pump | None = None
         self.guardian: Guardian | None = None
+        self.guarded_again = False
+        """Whether the guardian, dismissed for an end that seemed near, was started again."""
         self.cleanup: Cleanup | None = None
         self.pid = 0
         self.started = 0.0
@@ -239,13 +241,25 @@ class Supervisor:
                 if self.pty is not None and not self.pty.typing:
                     self.pty.resume()
                 continue
-            if not child.alive_in(self.pid):
-                guardian.group_has_gone()
-            if self.options.leave_orphans:
-                guardian.dismiss()
-            if cleanup.done(self.pid, self.stop_asked, pump, self.worker):
-                guardian.dismiss()
+            if self._is_over(pump, guardian, cleanup):
                 return Outcome(self.exit, self.started, self.exited, self.stop_asked, pump, duration=self.duration)
+
+    def _is_over(self, pump: Pump, guardian: Guardian, cleanup: Cleanup) -> bool:
+        """Whether nothing of the command is left, after its own end. Until then the guardian watches over the rest."""
+        alone = not child.alive_in(self.pid)
+        if alone:
+            guardian.group_has_gone()
+        if self.options.leave_orphans:
+            guardian.dismiss()
+        elif alone and pump.ended and not self.guarded_again:
+            guardian.dismiss()  # as a rule it is over, which is seen at once by our having no child at all
+            if has_children():
+                self.guarded_again = True
+                guardian.begin()
+        over = cleanup.done(self.pid, self.stop_asked, pump, self.worker)
+        if over:
+            guardian.dismiss()
+        return over
 
     def _reap(self, pump: Pump, guardian: Guardian) -> None:
         changed = child.reap()

@@ -228,6 +228,7 @@ def test_a_run_directory_that_somebody_deletes_is_made_again_with_all_that_was_i
 
 @pytest.mark.parametrize("shape", [
     "alone", "under a shell", "in a session of its own", "in such a one, with a child", "a daemon", "left behind",
+    "left behind in silence",
 ])
 def test_when_the_launcher_is_killed_the_command_dies_with_it(launch, tmp_path, shape):
     pid_file = tmp_path / "pid"
@@ -240,11 +241,16 @@ def test_when_the_launcher_is_killed_the_command_dies_with_it(launch, tmp_path, 
         "in such a one, with a child": ["sh", "-c", f"setsid --wait sh -c 'sleep 600 & sleep 600 & {train}'; true"],
         "a daemon": ["sh", "-c", f"(setsid sh -c 'sleep 600 & {train}' &); sleep 600"],
         "left behind": ["sh", "-c", f"setsid sh -c '{train}' & exit 3"],
+        "left behind in silence": [
+            "sh", "-c", f"setsid sh -c 'trap \"\" TERM; {train} >/dev/null 2>&1' >/dev/null & "
+                        f"until [ -s {pid_file} ]; do sleep 0.1; done; echo up; exit 3"],
     }[shape]
     launched = launch.start(*command)
     launched.wait_for_output(b"up")
     if shape == "left behind":
         wait_until(lambda: any(event.text("name") == "Drain" for event in launched.events("phase")))
+    elif shape == "left behind in silence":
+        wait_until(lambda: any(event.text("kind") == "left-behind" for event in launched.events("warning")))
     launched.process.kill()
     pid = int(pid_file.read_text())
     wait_until(lambda: not Path(f"/proc/{pid}").exists() or "Z" in state(pid), what="the training to die")
