@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 NUM = r"[-+]?(?:\d[\d,]{0,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][-+]?\d{1,4})?"
 """A number in a recognising expression."""
-MAYBE = r"[-+]?(?:[nN]a[nN]|[iI]nf)|" + NUM
+MAYBE = r"[-+]?(?:[nN]a[nN]|[iI]nf)(?:\.0)?|" + NUM
 
 
 def number(key: str) -> str:
@@ -31,6 +31,11 @@ def counter(key: str) -> str:
 STEP, TOTAL, EPOCH, EPOCHS = counter("step"), counter("total"), counter("epoch"), counter("epochs_total")
 LOSS, LR, NORM = number("loss"), number("lr"), number("grad_norm")
 STEP_OF = STEP + r" {0,4}/" + TOTAL
+
+
+def with_loss(values: Values, match: re.Match[str]) -> Values | None:
+    """Only lines that state a training loss: the same line without one is a validation's."""
+    return values if "loss" in values else None
 
 
 class Format:

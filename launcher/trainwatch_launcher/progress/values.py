@@ -37,9 +37,11 @@ KEYS = {
 
 NUMBER = re.compile(
     r"[-+]?(?:\d{1,3}(?:,\d{3}){1,6}(?!,?\d)(?:\.\d+)?|\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][-+]?\d{1,4})?"
-    r"|[-+]?(?:nan|inf(?:inity)?)(?![\w])",
+    r"|[-+]?(?:nan|inf(?:inity)?)(?:\.0)?(?![\w])",
     re.IGNORECASE,
 )
+LETTERS = frozenset("nNfFyY")
+"""What a number without digits ends in."""
 SUFFIX = re.compile(r" ?([A-Za-z%\u00b5][A-Za-z%/]{0,12})")
 NO_NUMBER_AFTER = re.compile(r"[\w%]|[.:-]\d|,\d{3}(?!\d)")
 """What makes the number before it no number: a word's rest, a clock's, an address's, a date's, thousands."""
@@ -78,6 +80,8 @@ def convert(key: str, unit: str, text: str, at: int) -> Value | None:
     if match is None:
         return None
     word = match.group().replace(",", "")
+    if word[-3:-2] in LETTERS and word.endswith(".0"):
+        word = word[:-2]  # Lightning pads all numbers to five characters: `nan.0`
     if kind in (REAL, RATE_LR, EPOCH) and "," in match.group():
         return None  # a decimal comma or a thousands separator: nobody knows
     return CONVERSIONS[kind](float(word), unit, text, match.end())
