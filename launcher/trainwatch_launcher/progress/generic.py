@@ -39,10 +39,11 @@ STEP_NAMES = (
     ("global_step", "global_steps", "global_iter", "global_iteration", "train_step", "training_step", "train_steps",
      "num_updates", "optimizer_step"),
     ("step", "steps", "iter", "iters", "iteration", "iterations", "iter_num", "step_num", "_step", "train_iter"),
-    ("update", "updates", "it"),
+    ("update", "updates", "it", "train/step", "train/global_step"),
     ("batch", "batches", "minibatch", "mini-batch", "batch_idx", "train_batch"),
 )
 """What a step is called; of several in one line the first listed counts."""
+TOTALS = ("total_steps", "max_steps", "total_iters", "max_iters")
 EPOCH_NAMES = ("epoch", "epochs", "ep", "_epoch", "train_epoch")
 VALIDATION = ("val_loss", "valid_loss", "validation_loss", "eval_loss", "test_loss")
 
@@ -71,20 +72,24 @@ PER_DEVICE = re.compile(r"(?i:per (?:card|gpu|device))")
 LEADING = re.compile(
     r"(?:^|^\d{1,6}: |[-\]>]:? )(\d{1,12})(?:/(\d{1,12}), |: | \| )(?=(?:[Tt]rain[ _])?[Ll]oss)"
 )
-CHINESE = re.compile(r"(?:第 ?|步数?[ ::]{0,3})(\d{1,15})(?: ?/ ?(\d{1,15}))?")
+PART = r"(\d{1,15})(?: ?/ ?(\d{1,15}))?"
+CHINESE = re.compile(r"(?:第 {0,2}(?=[\d /]{1,34}步)|(?:步数?|步骤|迭代(?:次数)?)[ :：]{0,8})" + PART)
+CHINESE_EPOCH = re.compile(r"(?:第 {0,2}(?=[\d /]{1,34}轮)|(?:轮次|轮数)[ :：]{0,3})" + PART)
 
 
 def generic(text: str) -> Values | None:
     """What a home-made line says, or None."""
+    if len(text) > LONGEST or LOSS.search(text) is None:
+        return None
     text = message(text)
-    if len(text) > LONGEST or LOSS.search(text) is None or is_something_else(text):
+    if is_something_else(text):
         return None
     found = named(text)
     values: Values = {}
     pick(text, found, COMMON, values)
     if "loss" not in values or is_number_of_epochs(text, found):
         return None
-    epoch = place_of(text, found, EPOCH_NAMES)
+    epoch = place_of(text, found, EPOCH_NAMES) or (CHINESE_EPOCH.search(text) if "轮" in text else None)
     step = next((place for place in (place_of(text, found, names) for names in STEP_NAMES) if place), None)
     step = step or unnamed_step(text, epoch)
     if not comes_first(text, step or epoch, found) or (epoch is None and is_report(found)):
@@ -95,6 +100,7 @@ def generic(text: str) -> Values | None:
         take(values, step, "step", "total")
         if "step" not in values:
             return None
+        take_total(values, text, found)
     take_rates(values, text)
     return values if "step" in values or "epoch" in values else None
 
@@ -105,9 +111,9 @@ def is_something_else(text: str) -> bool:
         return True
     if ("(" in text and CALL.search(text)) or ("+ " in text and SHELL.search(text)):
         return True
-    if TYPED.search(text) is not None or CAPTIONED.search(text) is not None:
+    if NO_TRAINING_LINE.any_in(text) or speaks_of_evaluation(text):
         return True
-    return NO_TRAINING_LINE.any_in(text) or speaks_of_evaluation(text)
+    return TYPED.search(text) is not None or CAPTIONED.search(text) is not None
 
 
 def place_of(text: str, found: dict[str, int], names: Iterable[str]) -> re.Match[str] | None:
@@ -126,7 +132,7 @@ def unnamed_step(text: str, epoch: re.Match[str] | None) -> re.Match[str] | None
     for match in BRACKETS.finditer(text):
         if epoch is None or not match.start() <= epoch.start() < match.end():
             last = match
-    chinese = CHINESE.search(text) if "步" in text else None
+    chinese = CHINESE.search(text) if "步" in text or "迭代" in text else None
     return last or COUNTED.search(text) or LEADING.search(text) or chinese
 
 
@@ -139,6 +145,15 @@ def take(values: Values, place: re.Match[str], key: str, total_key: str) -> None
     total = convert(total_key, "", place.group(2), 0) if place.group(2) else None
     if isinstance(total, int) and total >= float(number) and total:
         values[total_key] = total
+
+
+def take_total(values: Values, text: str, found: dict[str, int]) -> None:
+    """Put in the number of steps that the line states with a name of its own."""
+    for name in TOTALS:
+        if name in found and "total" not in values:
+            total = convert("total", "", text, found[name])
+            if isinstance(total, int) and total >= int(values["step"]):
+                values["total"] = total
 
 
 def take_rates(values: Values, text: str) -> None:

@@ -24,7 +24,7 @@ COMMON_ROWS = """
 loss: loss, total_loss, train_loss, training_loss, train/loss, loss/train, lm_loss, train/total_loss, step_loss
 loss: train_loss_step, loss_step, reduced_train_loss, train-loss, trainloss, train.loss, training/loss, loss_train
 loss: train/ce_loss, avg_loss, avr_loss, mean_loss, average_loss, running_loss, loss_avg, tot_loss, 损失
-loss: losses/total_loss
+loss: losses/total_loss, minibatch_loss, batch_loss
 lr: lr, learning_rate, learning-rate, learningrate, train/lr, train/learning_rate, lr/train, current_lr, lr_rate
 lr: cur_lr, base_lr, optim/lr, 学习率
 grad_norm: grad_norm, gnorm, gradnorm, grad-norm, gradient_norm, global_grad_norm, global_norm, train/grad_norm

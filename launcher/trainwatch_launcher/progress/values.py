@@ -82,7 +82,7 @@ def convert(key: str, unit: str, text: str, at: int) -> Value | None:
     word = match.group().replace(",", "")
     if word[-3:-2] in LETTERS and word.endswith(".0"):
         word = word[:-2]  # Lightning pads all numbers to five characters: `nan.0`
-    if kind in (REAL, RATE_LR, EPOCH) and "," in match.group():
+    if kind in (REAL, RATE_LR, EPOCH) and "," in match.group() and "." not in match.group():
         return None  # a decimal comma or a thousands separator: nobody knows
     return CONVERSIONS[kind](float(word), unit, text, match.end())
 
@@ -154,6 +154,8 @@ def percent(value: float, unit: str, text: str, end: int) -> Value | None:
 def count(value: float, unit: str, text: str, end: int) -> Value | None:
     """An amount, maybe with K, M, B, G or T behind it; whole ones as integers."""
     factor = 1.0
+    if is_listed(text, end):
+        return None  # thousands that are cut
     if not is_alone(text, end):
         found = suffix(text, end, glued=True)
         factor = SIZES.get(found[:1].lower(), 1.0) if len(found) == 1 or found[1:2] == "/" else 1.0
