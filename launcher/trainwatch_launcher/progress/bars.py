@@ -4,9 +4,10 @@ from __future__ import annotations
 import re
 
 from trainwatch_launcher.progress.names import COMMON, COMMON_ROWS, table
+from trainwatch_launcher.progress.origin import prefix_and_name
 from trainwatch_launcher.progress.pairs import BLANKS, COMMAS, pairs, pick
-from trainwatch_launcher.progress.values import seconds
-from trainwatch_launcher.progress.words import OTHER_BAR, TRAINING_BAR
+from trainwatch_launcher.progress.values import convert, seconds
+from trainwatch_launcher.progress.words import CAPTION, OTHER_BAR, TRAINING_BAR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,19 +16,14 @@ if TYPE_CHECKING:
 
 COUNTS = re.compile(r" {0,4}(\d{1,15})/(\d{1,15}) \[([^<\[\]]{1,20})<([^,\[\]]{1,24}), {1,12}([^,\]]{1,30})")
 RATE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?) ?(?:(s)/([a-z]{1,10})|([a-z]{1,10})/s)")
+EPOCHS = frozenset(("epoch", "epochs", "ep"))
 ITERATIONS = frozenset(("it", "its", "iter", "iters", "step", "steps", "batch", "batches", "ba", "update", "updates"))
 ENDLESS = re.compile(r": \|[^|\w]{0,200}\| {0,4}(\d{1,15})/\? \[[^<\[\]]{1,20}<[^,\[\]]{1,24}, {1,12}([^,\]]{1,30})")
 """Lightning's bar over data of unknown length."""
 PERCENT_BEFORE = re.compile(r"\d{1,3}$")
 
 NAMES = table(COMMON_ROWS, "ms_per_iter s: train_step_timing in s, train_step_timing",
-              "loss: policy_loss, gpt_loss, preference_loss")
-PREFIX = re.compile(
-    r"[ \t]*(?:\[(?![^\]]{0,80}(?i:epoch|step|iter|episode))[^\[\]]{0,80}\](?:<\w{1,8}>)?:?"
-    r"|\(\w{1,60} pid=\d+[^()]{0,80}\)|(?:rank ?)?\d{1,6}:(?= )|\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d[.,\d]{0,8}"
-    r"|(?:INFO|DEBUG|WARNING)\b|[-:>|,]+)"
-)
-"""What platforms, launchers and loggers put before a line."""
+              "loss: loss/train/total, policy_loss, gpt_loss, preference_loss")
 EPOCH = re.compile(r"(?i)\bepochs?\W{0,3}(\d{1,9})(?:\]?\s{0,2}/\s{0,2}(\d{1,9}))?")
 ONLY_EPOCHS = re.compile(r"(?i)^\W*epochs?\W*$")
 TORCHTUNE = re.compile(r"^\W*(\d{1,9})\|\d{1,15}\|Loss: ")
@@ -52,18 +48,45 @@ def tqdm(text: str, context: Context) -> tuple[str, Values] | None:
         values["ms_per_iter"] = ms
     elif "=" in match.group(5):
         after = match.start(5)  # NeMo's bars have no rate
+    elif counts_epochs(match.group(5)):
+        title = "epochs" if title is not None else None
     elif not match.group(5).startswith(("?it", "0.00it")):
         return "tqdm", {}
     left = seconds(match.group(4).strip(), 0, "")
     if left is not None:
         values["eta_s"] = left
     rest = text[after:].lstrip(", ")
-    pick(text, offset(pairs(rest, COMMAS), len(text) - len(rest)), NAMES, values)
+    found = offset(pairs(rest, COMMAS), len(text) - len(rest))
+    pick(text, found, NAMES, values)
+    if "num_updates" in found:
+        return updates(text, title, found, values)
     is_plausible = context.announced or is_share(text[max(0, at - 3) : at], step, total)
-    found = kind_of(title, values, context if is_plausible else None, seconds(match.group(3).strip(), 0, ""))
-    if found is not None and "v_num=" in text:
-        return "lightning", found[1]
-    return found or ("tqdm", {})
+    spent = seconds(match.group(3).strip(), 0, "")
+    kind = kind_of(title, values, context if is_plausible else None, spent) if title is not None else None
+    if kind is not None and "v_num=" in text:
+        return "lightning", kind[1]
+    return kind or ("tqdm", {})
+
+
+def counts_epochs(rate: str) -> bool:
+    """Whether a bar says that it counts epochs: `12.3s/epoch`."""
+    unit = RATE.match(rate)
+    return unit is not None and (unit.group(3) or unit.group(4)) in EPOCHS
+
+
+def updates(text: str, title: str | None, found: dict[str, int], values: Values) -> tuple[str, Values]:
+    """fairseq's bar: it counts the batches of an epoch; the step is the number of updates that it states too."""
+    numbered = EPOCH.search(title) if title is not None and not OTHER_BAR.any_in(title) else None
+    step = convert("step", "", text, found["num_updates"])
+    if numbered is None or not isinstance(step, int):
+        return "fairseq", {}
+    if abs(step - int(values["step"])) > 1:
+        values.pop("total", None)
+    values["step"], values["epoch"] = step, int(numbered.group(1))
+    rate = convert("tokens_per_s", "", text, found["wps"]) if "wps" in found else None
+    if rate is not None:
+        values["tokens_per_s"] = rate
+    return "fairseq", values
 
 
 def endless(text: str) -> tuple[str, Values] | None:
@@ -107,7 +130,8 @@ def kind_of(title: str, values: Values, context: Context | None, elapsed: Value 
     elif tune is not None:
         values["epoch"] = int(tune.group(1))
     elif ONLY_EPOCHS.match(title):
-        return "tqdm", {"epoch": step, "epochs_total": total}  # this bar counts epochs
+        kept: Values = {key: values[key] for key in ("loss", "lr", "grad_norm", "eta_s") if key in values}
+        return "tqdm", {"epoch": step, "epochs_total": total, **kept}  # this bar counts epochs
     elif not any(c.isalpha() for c in title):
         ms, spent = values.get("ms_per_iter"), float(elapsed) if elapsed is not None else None
         is_training = context is not None and context.is_training_bar(step, total, float(ms) if ms else None, spent)
@@ -123,18 +147,18 @@ def is_bar(format: str) -> bool:
     return format in ("tqdm", "torchtune", "lightning")
 
 
-def name_of(before: str) -> str:
-    """The name of a bar, from all that stands before its percentage: without an earlier bar, dictionary or prefix."""
+def name_of(before: str) -> str | None:
+    """The name of a bar, from all that stands before its percentage: without an earlier bar, dictionary or prefix.
+
+    None when a bracket says that it is about something else: `[Val] Epoch 3`, `[rollout 32 / 128]`.
+    """
     earlier = before.rfind("%|")
     if earlier >= 0:
         before = before[before.find("]", earlier) + 1 :]
     before = PERCENT_BEFORE.sub("", before[before.rfind("}") + 1 :][-300:])
-    at = 0
-    match = PREFIX.match(before)
-    while match is not None:
-        at = match.end()
-        match = PREFIX.match(before, at)
-    return before[at:].strip()
+    prefix, name = prefix_and_name(before)
+    last = prefix[prefix.rfind("[") :] if not name and "[" in prefix else ""
+    return None if CAPTION.search(prefix) is not None or OTHER_BAR.any_in(last) else name
 
 
 def is_share(percent: str, step: int, total: int) -> bool:

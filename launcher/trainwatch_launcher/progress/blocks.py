@@ -32,7 +32,7 @@ tokens_per_s_per_gpu: throughput/device/tokens_per_sec, throughput/device/tokens
 mfu auto: throughput/device/mfu
 mfu: throughput/device/mfu (%)
 grad_norm: l2_norm/grad/global, optim/total_grad_norm, optim/total grad norm
-ms_per_iter per_s: throughput/batches_per_sec, throughput/device/batches_per_second
+ms_per_iter per_s: throughput/batches_per_sec, throughput/device/batches_per_second, throughput/device/bps
 lr: optim/learning_rate_group0, optim/lr (group 0), optim/lr
 tokens: throughput/total_tokens, throughput/total tokens
 """)

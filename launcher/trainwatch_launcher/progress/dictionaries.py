@@ -6,6 +6,7 @@ import re
 from trainwatch_launcher.progress.names import HUGGING_FACE
 from trainwatch_launcher.progress.pairs import SIGNS, pairs, pick
 from trainwatch_launcher.progress.values import convert
+from trainwatch_launcher.progress.words import Words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +16,11 @@ BEGIN = re.compile(r"\{['\"][A-Za-z_]")
 STEP_OF = re.compile(r"['\"](?:global_step/max_steps|iteration)['\"]: ['\"](\d{1,15})/(\d{1,15})['\"]")
 PLACE = frozenset(("epoch", "step", "grad_norm"))
 """One of these beside the loss makes a dictionary a training step's: a printed configuration has neither."""
-NOT_A_STEP = ("'train_runtime'", '"train_runtime"', "_runtime'", '_runtime"')
+RUNTIME = ("_runtime'", '_runtime"')
+"""In the summary at a run's or an evaluation's end; steps have a `train_runtime` too when the Trainer counts tokens."""
+OTHER_MODE = re.compile(r"['\"](?:mode|split|phase|stage)['\"]: {0,2}['\"](?:val|eval|test|dev)")
+SETTINGS = Words("arg args argument* config* hparam* hyperparam* settings options parameters kwargs namespace")
+"""Before a dictionary that is no output of a step."""
 DIALECTS = (
     ("ms-swift", ("train_speed(", "global_step/max_steps")),
     ("llama-factory", ("'throughput'", '"current_steps"')),
@@ -33,9 +38,11 @@ def dictionary(text: str) -> tuple[str, Values] | None:
         return None
     end = text.find("}", begin.start())
     part = text[begin.start() : end if end > 0 else len(text)]
-    if any(name in part for name in NOT_A_STEP):
-        return "hf-trainer", {}
     found = pairs(part, SIGNS)
+    if any(name in part for name in RUNTIME) and not ("loss" in found and "learning_rate" in found):
+        return "hf-trainer", {}
+    if OTHER_MODE.search(part) is not None or SETTINGS.any_in(text[max(0, begin.start() - 200) : begin.start()]):
+        return "hf-trainer", {}
     if "num_updates" in found:
         return None  # fairseq's
     if "loss" not in found and "loss/policy_avg" not in found and "train/loss" not in found:

@@ -3,18 +3,26 @@ from __future__ import annotations
 
 from trainwatch_launcher.progress.names import COMMON, table
 from trainwatch_launcher.progress.pairs import BLANKS, PIPES
-from trainwatch_launcher.progress.table import EPOCH, EPOCHS, LOSS, LR, NORM, NUM, STEP, STEP_OF, TOTAL, Format, number
+from trainwatch_launcher.progress.table import (
+    EPOCH,
+    EPOCHS,
+    LOSS,
+    LR,
+    NORM,
+    NUM,
+    STEP,
+    STEP_OF,
+    TOTAL,
+    Format,
+    number,
+    with_loss,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
 
     from trainwatch_launcher.progress.values import Values
-
-
-def with_loss(values: Values, match: re.Match[str]) -> Values | None:
-    """Only lines that state a training loss: the same line without one is a validation's."""
-    return values if "loss" in values else None
 
 
 def updates(values: Values, match: re.Match[str]) -> Values:
@@ -26,6 +34,12 @@ def updates(values: Values, match: re.Match[str]) -> Values:
     return values
 
 
+def batches(values: Values, match: re.Match[str]) -> Values:
+    """ESPnet glues its counters to their names, and states the batches from one line to the next."""
+    values["epoch"], values["step"] = int(match.group("place")), int(match.group("last"))
+    return values
+
+
 MEGATRON_NAMES = table("""
 loss: lm loss, lm_loss, loss, language model loss, reduced_train_loss, total loss, mlm loss, train loss
 lr: learning rate, lr
@@ -33,7 +47,7 @@ grad_norm: grad norm, grad_norm
 ms_per_iter ms: elapsed time per iteration (ms), elapsed_time_per_iteration_ms, iteration time (ms)
 ms_per_iter s: elapsed time per iteration (s), train_step_timing in s, train_step_timing
 tflops_per_gpu: throughput per gpu (tflop/s/gpu), model_tflops_per_gpu, tflops, approx flops per gpu
-tflops_per_gpu: tflops_per_sec_per_gpu, model tflops/s/gpu, throughput per gpu (tflops)
+tflops_per_gpu: tflops_per_gpu, tflops_per_sec_per_gpu, model tflops/s/gpu, throughput per gpu (tflops)
 samples_per_s: samples per second, samples/sec
 tokens_per_s_per_gpu: tokens per gpu per second (tgs), tgs, tokens_per_sec_per_gpu, tokens/sec/gpu, tokens/s/gpu
 tokens_per_s_per_gpu: tokens per second per gpu, tokens per gpu per second, tokens-per-sec-per-gpu
@@ -57,7 +71,7 @@ tokens: total_consumed_tokens
 """)
 TITAN_NAMES = table("""
 grad_norm: grad_norm
-tokens_per_s_per_gpu: per_device_tps, tps
+tokens_per_s_per_gpu: per_device_tps, tps, wps
 tflops_per_gpu: tflops
 mfu: mfu
 lr: lr
@@ -112,7 +126,8 @@ FORMATS = (
     Format("nanotron", ("iteration:", "lm_loss:"), ITERATION, MEGATRON_NAMES, PIPES, unless=NOT_TRAINING),
     Format("megatron-lm", ("iteration", "loss:"), ITERATION, MEGATRON_NAMES, PIPES, unless=NOT_TRAINING,
            check=with_loss),
-    Format("deepspeed", ("step=", "skipped="), r"(?<!\w)step=" + STEP + r", skipped=\d+, lr=\[" + LR),
+    Format("deepspeed", ("step=", "skipped="),
+           r"(?<!\w)step=" + STEP + r", skipped=\d+, lr=\[(?:np\.float\d\d\()?" + LR),
     Format("deepspeed", ("SamplesPerSec=",),
            r"(?:(?:global_step=|(?<![\d/])\d{1,9}/\d{1,12}/)" + STEP + r"|\d/\d{1,12}), (?:RunningAvg)?SamplesPerSec=",
            SAMPLES_PER_S),
@@ -121,7 +136,9 @@ FORMATS = (
            + " samples/sec: {0,4}" + number("samples_per_s"), units={"ms_per_iter": "s"}),
     Format("deepspeed-chat", ("Step:", "loss = "),
            r"Epoch:" + EPOCH + ", Step:" + STEP + r", Rank: \d+, loss = " + LOSS),
-    Format("torchtitan", ("step:", "loss:", "tps:"),
+    Format("deepspeed-chat", ("Step:", "Actor Loss:"),
+           r"Epoch:" + EPOCH + r" \| Step:" + STEP + r" \|[^:]{0,20}: \d+ \| Actor Loss: {0,4}" + LOSS),
+    Format("torchtitan", ("step:", "loss:", "memory:"),
            r"(?<!validate )(?<![\w/])step:" + STEP + r" {1,8}loss: {0,12}" + LOSS, TITAN_NAMES),
     Format("nanogpt", ("iter ", "loss ", "time "), r"(?<!\w)iter" + STEP + ": loss " + LOSS + ", ",
            table("ms_per_iter in_ms: time\nmfu: mfu"), BLANKS),
@@ -147,7 +164,11 @@ FORMATS = (
                  "tokens_per_s_per_gpu: tokens/s/device\nlr: lr, learning_rate\ngrad_norm: grad_norm")),
     Format("xtuner", ("Step ", "data_time:", "loss:"),
            r"(?:Epoch" + EPOCH + r" )?(?<!\w)Step" + STEP_OF + r" {1,4}data_time:", XTUNER_NAMES),
-    Format("verl", ("step:", " - ", "/"), r"(?:^|[\s)\]])step:" + STEP + r" - ", VERL_NAMES, check=with_loss),
+    Format("nemo", ("| epoch ", "| loss ", "| tps "),
+           r"(?:^|[|:>\]]) {0,2}step" + STEP + r" \| epoch" + EPOCH + r" \| loss {1,4}" + LOSS,
+           table("lr: lr\ngrad_norm: grad_norm"), BLANKS, unless=NOT_TRAINING,
+           more=(r"\| tps (?P<tokens_per_s>%s)(?:\((?P<tokens_per_s_per_gpu>%s)/gpu\))?" % (NUM, NUM),)),
+    Format("verl", ("step:", " - ", "/"), r"(?:^|[\s)\]:>])step:" + STEP + r" - ", VERL_NAMES, check=with_loss),
     Format("openrlhf", ("lobal step ", "{'"), r"Global step" + STEP + r": \{",
            table("loss: policy_loss, loss, gpt_loss\nlr: actor_lr, lr\nreward: reward\ngrad_norm: actor_grad_norm"),
            check=with_loss),
@@ -182,6 +203,9 @@ FORMATS = (
            table("step: num_updates\nlr: lr\ngrad_norm: gnorm\ntokens_per_s: wps"), unless=r"valid", check=updates),
     Format("fairseq", ("train_inner", '"num_updates":', '"loss":'), r'"num_updates": "?' + STEP,
            table("epoch: epoch\nloss: loss\nlr: lr\ngrad_norm: gnorm\ntokens_per_s: wps"), unless="valid"),
+    Format("espnet", ("epoch:train:", "batch:", "loss="),
+           r"(?<!\d)(?P<place>\d{1,9})epoch:train:\d{1,12}-(?P<last>\d{1,12})batch: ",
+           table("loss: loss\nlr: lr_0, optim0_lr0\ngrad_norm: grad_norm\nms_per_iter s: train_time"), check=batches),
     Format("modded-nanogpt", ("step:", "train_time:", "step_avg:"),
            r"(?<!\w)step:" + STEP_OF + r" (?:train_loss:" + LOSS + r" )?train_time:\S{1,20} step_avg:"
            r"(?P<ms_per_iter>%sms)" % NUM),

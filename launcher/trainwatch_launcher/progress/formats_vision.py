@@ -3,7 +3,19 @@ from __future__ import annotations
 
 from trainwatch_launcher.progress.names import COMMON, table
 from trainwatch_launcher.progress.pairs import BLANKS
-from trainwatch_launcher.progress.table import EPOCH, EPOCHS, LOSS, LR, NUM, STEP, STEP_OF, TOTAL, Format, number
+from trainwatch_launcher.progress.table import (
+    EPOCH,
+    EPOCHS,
+    LOSS,
+    LR,
+    NUM,
+    STEP,
+    STEP_OF,
+    TOTAL,
+    Format,
+    number,
+    with_loss,
+)
 
 MM_NAMES = table("""
 loss: loss
@@ -31,6 +43,9 @@ FORMATS = (
     Format("detectron2", ("iter:", "total_loss:", "lr:"),
            r"(?<!\w)iter:" + STEP + r"(?:/" + TOTAL + r")?[ \t,]{1,4}total_loss:",
            table("loss: total_loss\nlr: lr\nms_per_iter s: time\neta_s: eta")),
+    Format("maskrcnn-benchmark", ("iter:", "loss:", "max mem:", "lr:"),
+           r"eta: {0,4}(?P<eta_s>[\w:, ]{4,40}?) {1,4}iter:" + STEP + " {1,4}loss: {0,4}" + LOSS + r" \(",
+           table("lr: lr\nms_per_iter s: time")),
     Format("timm", ("Train:", "Loss:", "LR:", "/s"), r"Train:" + EPOCH + r" \[" + STEP_OF + r" {0,4}\(",
            table("loss: loss\nlr: lr"),
            more=(r"Time: {0,4}(?P<ms_per_iter>%ss), {0,12}(?P<samples_per_s>%s)/s" % (NUM, NUM),)),
@@ -46,6 +61,11 @@ FORMATS = (
     Format("swin", ("Train: [", "eta ", "loss "),
            r"Train: \[" + EPOCH + "/" + EPOCHS + r"\]\[" + STEP_OF + r"\][ \t]{1,4}eta ",
            table("loss: loss\nlr: lr\ngrad_norm: grad_norm\nms_per_iter s: time\neta_s: eta"), BLANKS),
+    Format("pytracking", ("[train: ", "Loss/total:"), r"\[train:" + EPOCH + "," + STEP_OF + r"\]",
+           table("loss: loss/total\ngrad_norm: grad_norm\nlr: lr")),
+    Format("clu", ("_writer", ".py:", "loss="), r"(?:metric|logging)_writers?\.py:\d{1,6}\] \[" + STEP + r"\] ",
+           table("loss: loss, train_loss, train/loss\nlr: learning_rate, lr\n"
+                 "ms_per_iter per_s: steps_per_second, steps_per_sec"), unless=r"\beval|\bval|\btest", check=with_loss),
     Format("wenet", ("TRAIN ", "Batch ", "loss "),
            r"TRAIN (?:\| steps \d{1,12} \| )?Batch" + EPOCH + "/" + STEP + r" loss " + LOSS,
            table("lr: lr"), BLANKS),
@@ -67,7 +87,7 @@ FORMATS = (
            r"\[ {0,9}\d{1,9}/ {0,9}\d{1,9}\]\[" + STEP_OF + r"\] \| {0,9}\d{1,9}/ {0,9}\d{1,9} batches \|",
            COMMON, BLANKS),
     Format("pytorch-tutorial", ("[", "] loss: "),
-           r"(?:^|\s)\[" + EPOCH + r", {1,8}(?P<step>\d{1,15})\] loss: " + LOSS + "$"),
+           r"(?:^|[\s:>])\[" + EPOCH + r", {1,8}(?P<step>\d{1,15})\] loss: " + LOSS + "$"),
     Format("dppo", ("train loss", "| t:"), r"(?<![\w.:-])" + STEP + r": train loss {1,8}" + LOSS + r" \| t:"),
     Format("tensorflow", ("loss = ", "step = "),
            r"(?<!\w)loss = " + LOSS + r", (?:global_)?step = " + STEP + r"(?=$| \(|,)"),

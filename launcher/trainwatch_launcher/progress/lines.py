@@ -1,6 +1,8 @@
 """One line of a log, as a point or none: the formats in the order in which they are tried."""
 from __future__ import annotations
 
+import re
+
 from trainwatch_launcher.progress import bars, formats_llm, formats_vision, keras
 from trainwatch_launcher.progress.dictionaries import dictionary
 from trainwatch_launcher.progress.explicit import MARKER, explicit
@@ -24,6 +26,12 @@ STATES = 40
 BANNER = "***** Running training *****"
 FORMATS = [(entry.needs[0], entry) for entry in formats_llm.FORMATS + formats_vision.FORMATS]
 """Each with the literal that most other lines do not have."""
+BARE = re.compile(
+    r"(?:\\(?:u001b|x1b|033|e)|#033|\^\[|\u241b)\[[\d;]{0,30}[mK]"
+    r"|\[(?:[01]|22|3\d|4\d|9[0-7])(?:;\d{1,3}){0,6}m"
+)
+"""Colours whose escape character was lost, or written out, on the way."""
+RESETS = ("[0m", "[39m")
 CONTROLS = bytes({*range(32), 127} - {9, 27})
 
 
@@ -62,7 +70,8 @@ def plain(raw: bytes) -> str:
     """A state as text without colours and controls, tabs kept."""
     if b"\x1b" in raw:
         raw = uncontrolled(raw)
-    return raw.translate(None, CONTROLS).decode("utf-8", "replace")
+    text = raw.translate(None, CONTROLS).decode("utf-8", "replace")
+    return BARE.sub("", text) if any(reset in text for reset in RESETS) else text
 
 
 def read_state(text: str, context: Context, own: Sequence[Pattern]) -> tuple[str, Values] | None:

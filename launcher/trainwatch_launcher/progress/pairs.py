@@ -28,12 +28,14 @@ COUNTERS = frozenset((
 OTHER_COUNTERS = frozenset((
     "total", "max", "min", "num", "warmup", "save", "saving", "eval", "logging", "log", "accumulation", "per", "every",
     "each", "last", "inner", "micro", "of", "after", "at", "global", "gradient", "grad", "decay", "from", "until",
-    "train", "training", "optimizer", "first", "next",
+    "train", "training", "optimizer", "first", "next", "ppo", "data", "mini",
 ))  # fmt: skip
 """Words that make another counter of a step or an epoch."""
 NO_PART = frozenset(("info", "debug", "root", "and", "with", "step", "epoch", "iter", "the"))
 """Words that only happen to stand before a name."""
 OPEN = re.compile(r"[ \t]{0,20}" + OPENING)
+WORDS = re.compile(r"[ \t]{0,8}([A-Za-z][\w ()/.-]{0,60}?)[ \t]{1,8}(?=[-+.\d]|nan|inf)")
+"""A column without a sign: `learning rate 1.5E-04`."""
 PARTS = {PIPES: ("|", ":"), COMMAS: (", ", "=")}
 
 
@@ -44,11 +46,18 @@ def pairs(text: str, style: str) -> dict[str, int]:
         at = 0
         between, sign = PARTS[style]
         for part in text.split(between):
-            where = part.find(sign) if at else part.rfind(sign)  # the first may have a prefix with signs in it
+            where = part.find(sign + " ") if style == PIPES else part.find(sign)  # a logger's place has signs too
+            if where < 0 or not at:
+                where = part.find(sign) if at else part.rfind(sign)  # the first may have a prefix with signs in it
             if where >= 0:
                 match = OPEN.match(text, at + where + 1)
-                name = part[:where] if at else part[:where].rpartition(": ")[2].rpartition("] ")[2]
-                found.setdefault(name.strip().lower(), match.end() if match else 0)
+                words = part[:where].rpartition(" - ")[2].lower().split()
+                for first in range(1 if at else len(words)):
+                    found.setdefault(" ".join(words[first:]), match.end() if match else 0)
+            elif style == PIPES:
+                match = WORDS.match(part)
+                if match is not None:
+                    found.setdefault(match.group(1).lower(), at + match.end())
             at += len(part) + len(between)
         return found
     for match in (WITH_SIGN if style == SIGNS else WITH_BLANK).finditer(text):

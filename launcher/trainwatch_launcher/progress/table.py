@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 NUM = r"[-+]?(?:\d[\d,]{0,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][-+]?\d{1,4})?"
 """A number in a recognising expression."""
-MAYBE = r"[-+]?(?:[nN]a[nN]|[iI]nf)|" + NUM
+MAYBE = r"[-+]?(?:[nN]a[nN]|[iI]nf)(?:\.0)?|" + NUM
 
 
 def number(key: str) -> str:
@@ -28,9 +28,16 @@ def counter(key: str) -> str:
     return r" {0,12}(?P<%s>\d[\d,]{0,20})" % key
 
 
+MOST_GLUED = 3
+"""Processes that write at once glue their lines together: the last one counts."""
 STEP, TOTAL, EPOCH, EPOCHS = counter("step"), counter("total"), counter("epoch"), counter("epochs_total")
 LOSS, LR, NORM = number("loss"), number("lr"), number("grad_norm")
 STEP_OF = STEP + r" {0,4}/" + TOTAL
+
+
+def with_loss(values: Values, match: re.Match[str]) -> Values | None:
+    """Only lines that state a training loss: the same line without one is a validation's."""
+    return values if "loss" in values else None
 
 
 class Format:
@@ -68,6 +75,13 @@ class Format:
         match = head.search(text)
         if match is None or (unless is not None and unless.search(text)):
             return None
+        for _ in range(MOST_GLUED):
+            later = head.search(text, match.end())
+            cut = text[max(0, later.start() - 1) :] if later is not None else ""
+            again = head.search(cut) if later is not None else None
+            if again is None:
+                break
+            text, match = cut, again
         values: Values = {}
         self._take(match, text, values)
         for pattern in more:

@@ -37,9 +37,11 @@ KEYS = {
 
 NUMBER = re.compile(
     r"[-+]?(?:\d{1,3}(?:,\d{3}){1,6}(?!,?\d)(?:\.\d+)?|\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][-+]?\d{1,4})?"
-    r"|[-+]?(?:nan|inf(?:inity)?)(?![\w])",
+    r"|[-+]?(?:nan|inf(?:inity)?)(?:\.0)?(?![\w])",
     re.IGNORECASE,
 )
+LETTERS = frozenset("nNfFyY")
+"""What a number without digits ends in."""
 SUFFIX = re.compile(r" ?([A-Za-z%\u00b5][A-Za-z%/]{0,12})")
 NO_NUMBER_AFTER = re.compile(r"[\w%]|[.:-]\d|,\d{3}(?!\d)")
 """What makes the number before it no number: a word's rest, a clock's, an address's, a date's, thousands."""
@@ -78,7 +80,9 @@ def convert(key: str, unit: str, text: str, at: int) -> Value | None:
     if match is None:
         return None
     word = match.group().replace(",", "")
-    if kind in (REAL, RATE_LR, EPOCH) and "," in match.group():
+    if word[-3:-2] in LETTERS and word.endswith(".0"):
+        word = word[:-2]  # Lightning pads all numbers to five characters: `nan.0`
+    if kind in (REAL, RATE_LR, EPOCH) and "," in match.group() and "." not in match.group():
         return None  # a decimal comma or a thousands separator: nobody knows
     return CONVERSIONS[kind](float(word), unit, text, match.end())
 
@@ -150,6 +154,8 @@ def percent(value: float, unit: str, text: str, end: int) -> Value | None:
 def count(value: float, unit: str, text: str, end: int) -> Value | None:
     """An amount, maybe with K, M, B, G or T behind it; whole ones as integers."""
     factor = 1.0
+    if is_listed(text, end):
+        return None  # thousands that are cut
     if not is_alone(text, end):
         found = suffix(text, end, glued=True)
         factor = SIZES.get(found[:1].lower(), 1.0) if len(found) == 1 or found[1:2] == "/" else 1.0

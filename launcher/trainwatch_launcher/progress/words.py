@@ -35,11 +35,13 @@ OTHER_BAR = Words("""
     extract* unzip* pack* convert* quanti* calibrat* merg* collect* comput* calculat* encod* decod* embed* sampl*
     captur* compil* warm* prompt* request* experience make_experience scor* reward* index* build* creat* copy* shuffl*
     group* count* search* profil* render* export* ref logprob* log_prob* denois* class image* split truncat* apply*
-    add* format* install* import* verify* check* clean* resolv* pull* push* sort* hash* sync*
+    add* format* install* import* verify* check* clean* resolv* pull* push* sort* hash* sync* benchmark* solv* simulat*
 """)
 """What a bar with one of these in its name counts is no training step."""
 
 EVALUATION = Words("cv eval evaluat* valid validat* val test tests testing tested dev infer* predict*")
+CAPTION = re.compile(r"\[(?i:val|valid|validation|eval|evaluation|test|testing|dev)(?:[ \]:/|-])")
+"""A bracket that says what the line or the bar is about."""
 METRIC = re.compile(r"([a-z]{2,20}) (?=(?:loss|acc|accuracy|ppl|perplexity)\b)", re.IGNORECASE)
 
 
@@ -52,6 +54,7 @@ NO_TRAINING_LINE = Words("""
     best final finally finish* complete completed done summary checkpoint checkpoints ckpt save saved saving resum*
     restor* load loaded loading early stopp* overflow skipping spik* warning exception traceback config configur*
     namespace usage expected assert* improv* reducing lowest minimum threshold patience benchmark trial fold
-    trainoutput example examples default* def return lambda import raise class echo print
+    trainoutput example examples default* def return lambda import raise class echo print hparam* hyperparam* args
+    arguments kwargs
 """)
 """A home-made line with one of these speaks of something else, or is no output of a training step."""
