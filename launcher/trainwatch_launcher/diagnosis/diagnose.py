@@ -238,6 +238,8 @@ def _inner(case: Case, chosen: Statement, who: Who) -> tuple[Inner, ...]:
 def _first(case: Case) -> int | None:
     """The rank that somebody says failed first."""
     first = {one.rank for one in case.ends if one.first and one.line > case.since}
+    if not first and case.proof is not None and case.proof.by == "slurm":
+        return case.proof.rank
     return first.pop() if len(first) == 1 else None
 
 

@@ -20,6 +20,8 @@ ECHOES = frozenset(("native_crash", "killed"))
 WENT_ON = 6
 """So many ordinary lines of the same program after a traceback show that it was caught."""
 
+SWEPT = 143
+"""The exit code of a process that was asked to end, mostly because another had failed."""
 LONG_AGO = 40
 """So many other lines of the same program after a doubtful one show that it went on."""
 
@@ -106,7 +108,14 @@ class Case:
         stated += self._of_ends()
         stated.sort(key=lambda one: one.line)
         _mark_echoes(stated)
-        return stated
+        return [one for one in stated if not self._swept(one)]
+
+    def _swept(self, one: Statement) -> bool:
+        """Whether it tells of a job step that srun ended because one of its tasks had failed: nobody cancelled that."""
+        words = one.text.upper()
+        if one.kind.name != "cancelled" or "*** STEP" not in words or "DUE TO" in words:
+            return False
+        return any(end.by == "slurm" and end.code not in (None, 0, SWEPT) and end.line < one.line for end in self.ends)
 
     def _of_ends(self) -> list[Statement]:
         """What the first death says that somebody reports, for want of anything better."""
@@ -142,11 +151,14 @@ class Case:
 
     def _proof(self) -> Ending | None:
         """A bad end that is stated, and after which nothing went on."""
-        for one in reversed(self.ends):
-            went_on = self.course.last.get(self.text[one.line].stream, -1) > one.line
-            if one.code and one.line > self.since and not went_on and not 0 <= self.course.finished - one.line <= 400:
-                return one
-        return None
+        bad = [one for one in self.ends if one.code and one.line > self.since and not self._ended_before(one)]
+        own = [one for one in bad if one.by == "slurm" and one.code != SWEPT]
+        return own[0] if own and bad[-1].by == "slurm" else bad[-1] if bad else None
+
+    def _ended_before(self, one: Ending) -> bool:
+        """Whether training went on, or was said to have finished, after an end that somebody stated."""
+        went_on = self.course.last.get(self.text[one.line].stream, -1) > one.line
+        return went_on or 0 <= self.course.finished - one.line <= 400
 
     def _got_over(self, one: Statement) -> bool:
         if one.line < self.since:
@@ -233,13 +245,15 @@ def _mark_echoes(stated: list[Statement]) -> None:
         if one.kind.name not in ECHOES or one.echo:
             continue
         for other in stated[max(0, place - 200) : place]:
-            if other.kind.name in ECHOES or other.echo or other.soft:
+            lost = other.soft and other.role == table.COLLATERAL and other.stream == one.stream and _is_abort(one)
+            if other.kind.name in ECHOES or other.echo or (other.soft and not lost):
                 continue
             same = other.stream == one.stream or not one.stream or one.rank is None
             aborted = one.kind.name == "native_crash" and _is_abort(one)
             ended = one.kind.name == "killed" and _ended_by_others(one) and _explains(other)
             if same and (aborted or ended):
                 one.echo = True
+                other.soft = False  # what was a warning is why it aborted
 
 
 def _explains(other: Statement) -> bool:

@@ -132,9 +132,10 @@ def _text(line: bytes) -> str:
     if b"\r" in line:
         parts = [part for part in line.split(b"\r") if part.strip()]
         line = parts[-1] if parts else b""
-    text = line.decode("utf-8", "replace")
-    if "/" in text and ("it/s" in text or "s/it" in text):
-        match = BAR.search(text)
-        if match and text[match.end() :].strip():
-            return text[match.end() :]
+    text, rest = line.decode("utf-8", "replace"), ""
+    if "/" in text and ("%|" in text or "it/s" in text or "s/it" in text):
+        for match in BAR.finditer(text):
+            if text[match.end() :].strip():
+                rest = text[match.end() :]
+        return rest or text
     return text

@@ -24,9 +24,10 @@ GLOG = re.compile(
     r"\[?[IWEF] ?(?:(?:\d{4}-)?\d\d?-?\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,9})? {1,3}(?:\d{1,8} "
     r")?)?[\w./+<>-]{1,200}:\d{1,6}\] ?"
 )
+DAEMON = re.compile(r"docker: (?:Error response from daemon: )?")
 LEVEL = re.compile(
     r" {0,3}(?:[-|] )?[\[(]?(TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|ERR|CRITICAL|FATAL|EXCEPTION)[\])]?"
-    r"(?: {0,8}[:|-] ?| {1,8}|(?=\[)|$)(?=\S|$)|(ERROR|WARNING|INFO|CRITICAL|DEBUG):[\w.]{1,120}:"
+    r"(?: {0,8}[:|-] {0,4}| {1,8}|(?=\[)|$)(?=\S|$)|(ERROR|WARNING|INFO|CRITICAL|DEBUG):[\w.]{1,120}:"
 )
 VLLM = re.compile(
     r"(TRACE|DEBUG|INFO|WARNING|ERROR|CRITICAL|FATAL) \d\d-\d\d \d\d:\d\d:\d\d (?:\[[\w./-]{1,80}:\d{1,6}\] ?)?"
@@ -148,7 +149,7 @@ def _owner(text: str, place: int, tasks: str, found: Prefix, stream: list[str]) 
             stream.append(match.group(3))
             return match.end()
         match = HOST.match(text, place) if "h" in tasks and not stream else None
-        if match:
+        if match and _is_host(match.group(1)):
             stream.append(match.group(1))
             return match.end()
     return 0
@@ -185,6 +186,10 @@ def _head(text: str, place: int, found: Prefix) -> int:
     if match:
         word = match.group(1) or match.group(2)
         found.level, found.told = SEVERITY.get(word[0], 2) if word != "EXCEPTION" else 2, True
+        return match.end()
+    match = DAEMON.match(text, place)
+    if match:
+        found.level, found.told = 2, True
         return match.end()
     match = TIME.match(text, place)
     if match and match.end() > place:

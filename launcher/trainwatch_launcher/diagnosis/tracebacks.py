@@ -35,6 +35,8 @@ MOST_NOTE = 600
 BEGINS = re.compile(r"Traceback \(most recent call last\)(?::|[ \t]{0,80}(?:[-─╮]|$))")
 """A header, and no sentence about one."""
 SPAWNED = re.compile(r"-- Process (\d{1,5}) terminated with the following error")
+OTHERS = re.compile(r"(?:wandb|swanlab|srun|slurmstepd|mpirun|prterun|pdsh@[\w.-]{1,60}|COMET \w{4,8}):")
+"""Begins a line of another program, which goes on when this one has ended."""
 NPU_NOTE = re.compile(r"\[(?:ERROR|Error)\](?: \d{4}-\d\d-\d\d-\d\d:\d\d:\d\d \(PID:|: The )")
 """Begins a line of torch_npu's own message, which looks like a logger's."""
 RULE = re.compile(r"[-=*#_]{4,}")
@@ -147,6 +149,8 @@ class _Walk:
         self.bare, self.stamped = not first.stream, first.stamped
         self.chain = Chain(first.stream, first.rank, _before(text, index))
         self.base = self._base(first) if not headless else max(0, first.indent - 2)
+        self.head = first.body[: max(0, first.body.find(HEADER))]
+        """What a logger puts before every line, as far as no prefix is known for it."""
         self.one: Raised | None = Raised(index)
         self.linked = False
         self.strangers = self.blanks = 0
@@ -174,6 +178,8 @@ class _Walk:
                 continue
             railed = raw.strip()[:1] in (b"|", b"+", b"\xe2") or b"\xe2\x94\x82" in raw
             body = undecorated(line.body) if railed else line.body
+            if self.head and self.head.strip() and body.startswith(self.head):
+                body = body[len(self.head) :]
             if not (self._inside(line, body) if self.one is not None else self._after(line, body)):
                 return
             if self.one is None or self.strangers == 0:
@@ -268,6 +274,7 @@ class _Walk:
             or other
             or (line.stamped and not self.stamped)
             or RULE.match(stripped)
+            or OTHERS.match(stripped)
         ):
             return False
         last.notes.append(stripped[:MOST_NOTE])

@@ -20,6 +20,7 @@ DEPENDENCY = Kind(
         ("versionconflict|distributionnotfound", r"pkg_resources\.\S{0,40}(?:versionconflict|distributionnotfound)"),
         ("normal functioning of this module", ""),
         ("packagenotfounderror", ""),
+        ("could not find conda environment", ""),
         ("compiled using numpy", r"compiled using numpy 1"),
         ("binary incompatibility", ""),
         ("numpy.core.multiarray failed", ""),

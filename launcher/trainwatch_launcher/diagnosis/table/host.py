@@ -104,6 +104,7 @@ CRASH = Kind(
                              r"|recursively)"),
         ("libc++abi", r"libc\+\+abi: terminating"),
         ("stack smashing", ""),
+        ("attempt to free invalid pointer", ""),
         ("double free or corruption", ""),
         ("corrupt|munmap_chunk():|realloc():|malloc():|free():",
          r"corrupted (?:size vs|double-linked|unsorted)|(?:malloc|realloc|free|munmap_chunk)\(\): \w+ \w+"),
