@@ -10,6 +10,7 @@ import pytest
 
 from builders import RunBuilder
 from support.waiting import wait_until
+from trainwatch.beside import between_words
 from trainwatch.sources import shells
 from trainwatch.sources.base import SourceError
 from trainwatch_launcher.agent import containers, processes
@@ -239,3 +240,10 @@ def test_a_run_id_that_no_environment_can_hold_and_an_endless_hold_do_not_hinder
     assert plan.env is not None
     assert plan.env["TRAINWATCH_RUN_ID"] == "abc"
     assert "held" in plan.note
+
+
+def test_what_is_said_above_a_shell_breaks_between_words(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    note = "rank 2 · exit code 1 · held until 16:49:25\n\nThe run is still followed; exit comes back."
+    first, then = ["rank 2 · exit code 1 · held until", "16:49:25"], ["The run is still followed; exit comes", "back."]
+    assert between_words(note).split("\n") == [*first, "", *then]

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import termios
+import textwrap
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -32,6 +34,13 @@ def failed(argv: Sequence[str], code: int, seconds: float) -> str:
     how = f"signal {-code}" if code < 0 else f"exit code {code}"
     when = "at once, " if seconds <= AT_ONCE else ""
     return f"{Path(argv[0]).name} ended {when}with {how}"
+
+
+def between_words(note: str) -> str:
+    """A note whose lines break between words where the terminal ends."""
+    columns = max(20, shutil.get_terminal_size().columns)
+    lines = (textwrap.wrap(line, columns, break_on_hyphens=False) or [""] for line in note.split("\n"))
+    return "\n".join(part for parts in lines for part in parts)
 
 
 def run(argv: Sequence[str], env: Mapping[str, str] | None, cwd: str | None) -> tuple[int, float]:
@@ -83,7 +92,7 @@ def main(path: str) -> int:
             plan = json.loads(words.readline())
         own = {name: os.environ[name] for name in TERMINAL if name in os.environ}
         env = {**{name: value for name, value in plan["env"].items() if name not in TERMINAL}, **own}
-        print(f"{plan['note']}\n", flush=True)
+        print(f"{between_words(plan['note'])}\n", flush=True)
         over = threading.Event()
         if plan["kept"]:
             threading.Thread(target=_listen, args=(line, over), daemon=True).start()

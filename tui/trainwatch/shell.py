@@ -84,7 +84,7 @@ async def run_here(plan: ShellPlan, said: str = "") -> str:
     """Run a plan's command in our terminal; returns why it could not be run, or nothing."""
     out = sys.__stdout__
     if out is not None and said:
-        out.write(f"\n{said}\n\n")
+        out.write(f"\n{beside.between_words(said)}\n\n")
         out.flush()
     previous = signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl+c belongs to what runs in the shell
     started = time.monotonic()
