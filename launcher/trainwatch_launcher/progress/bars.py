@@ -20,6 +20,8 @@ EPOCHS = frozenset(("epoch", "epochs", "ep"))
 ITERATIONS = frozenset(("it", "its", "iter", "iters", "step", "steps", "batch", "batches", "ba", "update", "updates"))
 ENDLESS = re.compile(r": \|[^|\w]{0,200}\| {0,4}(\d{1,15})/\? \[[^<\[\]]{1,20}<[^,\[\]]{1,24}, {1,12}([^,\]]{1,30})")
 """Lightning's bar over data of unknown length."""
+COUNT = re.compile(r"(?:^|[\s:])(\d{1,15})it \[[^<,\[\]]{1,20}, {1,12}([^,\]]{1,30})")
+"""tqdm's over data of unknown length."""
 PERCENT_BEFORE = re.compile(r"\d{1,3}$")
 
 NAMES = table(COMMON_ROWS, "ms_per_iter s: train_step_timing in s, train_step_timing",
@@ -90,20 +92,27 @@ def updates(text: str, title: str | None, found: dict[str, int], values: Values)
 
 
 def endless(text: str) -> tuple[str, Values] | None:
-    """A bar of Lightning's training whose total is not known."""
-    match = ENDLESS.search(text)
-    if match is None or OTHER_BAR.any_in(text[: match.start()]):
+    """A bar of training whose total is not known."""
+    match = ENDLESS.search(text) or COUNT.search(text)
+    title = name_of(text[: match.start()] + " ") if match is not None else None
+    if match is None or title is None or OTHER_BAR.any_in(title):
         return None
-    numbered = EPOCH.search(text[: match.start()])
-    if numbered is None:
+    numbered = EPOCH.search(title)
+    if numbered is None and not TRAINING_BAR.any_in(title):
         return None
-    values: Values = {"step": int(match.group(1)), "epoch": int(numbered.group(1))}
+    values: Values = {"step": int(match.group(1))}
+    if numbered is not None:
+        values["epoch"] = int(numbered.group(1))
     ms = milliseconds(match.group(2))
     if ms is not None:
         values["ms_per_iter"] = ms
     rest = text[match.end() :].lstrip(", ")
-    pick(text, offset(pairs(rest, COMMAS), len(text) - len(rest)), NAMES, values)
-    return "lightning", values
+    found = offset(pairs(rest, COMMAS), len(text) - len(rest))
+    pick(text, found, NAMES, values)
+    step = convert("step", "", text, found["global_step"]) if "global_step" in found else None
+    if step is not None:
+        values["step"] = step
+    return "lightning" if match.re is ENDLESS or "v_num=" in text else "tqdm", values
 
 
 def milliseconds(text: str) -> float | None:

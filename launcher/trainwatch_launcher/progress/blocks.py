@@ -18,9 +18,13 @@ OLMO = re.compile(
 ENTRY = re.compile(r"(?:Train )?([\w./ ()%-]{1,100}?)(?:: {1,4}|=)(?=[-+.\d]|nan|inf)")
 PREFIX = re.compile(r"^(?:\[[^\[\]]{1,80}\](?:<\w{1,8}>)?:? ?|\(\w{1,60} pid=\d[^()]{0,80}\) ?|\d{1,6}: ?){1,4}")
 """What platforms and launchers put before every line."""
+RESULTS = re.compile(r"={5,80} Step (\d{1,15})/(\d{1,15}) ={5,80}\s*$")
+"""NeMo RL: what the step gave follows under headings, with the output of other actors in between."""
 MAX_LINES = 400
 MAX_FOREIGN = 3
 """Lines of others (another rank's warning) that may stand between."""
+MAX_RESULTS = 4000
+"""Lines from the header of a NeMo RL step to its results."""
 
 NAMES = table("""
 loss: loss/train/total, loss/train, train/loss/total, train/celoss, train/crossentropyloss, train/ce loss, train/loss
@@ -35,6 +39,14 @@ grad_norm: l2_norm/grad/global, optim/total_grad_norm, optim/total grad norm
 ms_per_iter per_s: throughput/batches_per_sec, throughput/device/batches_per_second, throughput/device/bps
 lr: optim/learning_rate_group0, optim/lr (group 0), optim/lr
 tokens: throughput/total_tokens, throughput/total tokens
+""")
+
+
+RESULT_NAMES = table("""
+loss: loss
+reward: avg reward, mean reward
+ms_per_iter s: total step time
+tokens_per_s_per_gpu: e2e (tokens/sec/gpu)
 """)
 
 
@@ -84,8 +96,38 @@ class Block:
         return "loss" in self.values
 
 
+class Results(Block):
+    """A step of NeMo RL: entries with bullets, under a heading each for training, validation, times."""
+
+    def __init__(self, line: int, values: Values) -> None:
+        super().__init__(line, "nemo", values)
+        self._left = self._foreign = MAX_RESULTS
+        self._is_training = False
+
+    def take(self, text: str) -> bool:
+        """Read one more line; False when it is not one of the block's."""
+        text = PREFIX.sub("", text, count=1).strip()
+        self._left -= 1
+        if text.endswith(":") and ("Results" in text or "Timing" in text or "Metrics" in text):
+            self._is_training = "alidation" not in text
+            return True
+        if text[:1] not in ("\u2022", "-") or not self._is_training:
+            return False
+        entry = ENTRY.match(text[1:].lstrip())
+        name = entry.group(1).lower() if entry is not None else ""
+        if entry is not None and name in RESULT_NAMES:
+            _, key, unit = RESULT_NAMES[name]
+            value = convert(key, unit, text[1:].lstrip(), entry.end())
+            if value is not None:
+                self.values.setdefault(key, value)
+        return True
+
+
 def header(text: str, line: int) -> Block | None:
     """The block that a line begins, or None."""
+    match = RESULTS.search(text) if "= Step " in text else None
+    if match is not None:
+        return Results(line, {"step": int(match.group(1)), "total": int(match.group(2))})
     match = COMPOSER_EPOCH.search(text)
     if match is not None:
         epoch, epochs, step, total = match.groups()

@@ -18,7 +18,9 @@ PLACE = frozenset(("epoch", "step", "grad_norm"))
 """One of these beside the loss makes a dictionary a training step's: a printed configuration has neither."""
 RUNTIME = ("_runtime'", '_runtime"')
 """In the summary at a run's or an evaluation's end; steps have a `train_runtime` too when the Trainer counts tokens."""
-OTHER_MODE = re.compile(r"['\"](?:mode|split|phase|stage)['\"]: {0,2}['\"](?:val|eval|test|dev)")
+OTHER_MODE = re.compile(
+    r"['\"](?:mode|split|phase|stage|event|tag|type|kind|subset)['\"]: {0,2}['\"](?:val|eval|test|dev)"
+)
 SETTINGS = Words("arg args argument* config* hparam* hyperparam* settings options parameters kwargs namespace")
 """Before a dictionary that is no output of a step."""
 DIALECTS = (

@@ -42,22 +42,23 @@ def batches(values: Values, match: re.Match[str]) -> Values:
 
 MEGATRON_NAMES = table("""
 loss: lm loss, lm_loss, loss, language model loss, reduced_train_loss, total loss, mlm loss, train loss
-lr: learning rate, lr
+lr: learning rate, learning_rate, lr
 grad_norm: grad norm, grad_norm
 ms_per_iter ms: elapsed time per iteration (ms), elapsed_time_per_iteration_ms, iteration time (ms)
 ms_per_iter s: elapsed time per iteration (s), train_step_timing in s, train_step_timing
 tflops_per_gpu: throughput per gpu (tflop/s/gpu), model_tflops_per_gpu, tflops, approx flops per gpu
 tflops_per_gpu: tflops_per_gpu, tflops_per_sec_per_gpu, model tflops/s/gpu, throughput per gpu (tflops)
-samples_per_s: samples per second, samples/sec
+samples_per_s: samples per second, samples_per_second, samples/sec
 tokens_per_s_per_gpu: tokens per gpu per second (tgs), tgs, tokens_per_sec_per_gpu, tokens/sec/gpu, tokens/s/gpu
 tokens_per_s_per_gpu: tokens per second per gpu, tokens per gpu per second, tokens-per-sec-per-gpu
+tokens_per_s_per_gpu: tokens_per_gpu_per_second_tgs
 tokens_per_s: throughput (tokens/s), tokens per second, tokens_per_sec, tokens/sec, tokens/s
 samples: consumed samples, consumed_samples, consumed train samples
 tokens: consumed tokens, consumed_tokens
 mfu: mfu, mfu (%), model flops utilization (%)
 eta_s: eta, eta time, remaining time, time remaining
 """)
-ITERATION = r"(?<![\w-])iteration:?" + STEP + r"(?: {0,4}/" + TOTAL + r")? {0,4}\|"
+ITERATION = r"(?<![\w-])iteration[:=]?" + STEP + r"(?: {0,4}/" + TOTAL + r")? {0,4}\|"
 NOT_TRAINING = r"valid|\beval|\btest\b"
 
 XTUNER_NAMES = table("""
@@ -121,6 +122,8 @@ FORMATS = (
     Format("nemo", ("Training epoch", "iteration"), r"Training epoch" + EPOCH + ", iteration" + STEP_OF,
            MEGATRON_NAMES, PIPES),
     Format("megatron-deepspeed", ("iteration", "consumed tokens:"), ITERATION, MEGATRON_NAMES, PIPES,
+           unless=NOT_TRAINING),
+    Format("megatron-deepspeed", ("iteration=", "|", "per_iteration_ms="), ITERATION, MEGATRON_NAMES, PIPES,
            unless=NOT_TRAINING),
     Format("megatron-lm", ("iteration", "|", "per iteration"), ITERATION, MEGATRON_NAMES, PIPES, unless=NOT_TRAINING),
     Format("nanotron", ("iteration:", "lm_loss:"), ITERATION, MEGATRON_NAMES, PIPES, unless=NOT_TRAINING),

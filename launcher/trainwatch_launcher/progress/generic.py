@@ -27,8 +27,8 @@ LOSS = re.compile(
 CODE = ("self.", "_runtime", "f'", 'f"', "评估", "验证", "测试", "ERROR", "train_num_updates")
 CALL = re.compile(r"\w\((?:\w{1,40}=|\))")
 SHELL = re.compile(r"(?:^|[\s\]:])\+{1,4} ")
-TYPED = re.compile(r"^\s{0,40}(?:# |>>> |-- |\$ )|(?:^|\s)--[A-Za-z]|\.py [\w.+]{1,60}=")
-"""A comment, a prompt, a command line."""
+TYPED = re.compile(r"^\s{0,40}(?:# |>>> |-- |\$ )|(?:^|\s)--[A-Za-z]|\.py [\w.+]{1,60}=|\w\{\w{1,60}=\"")
+"""A comment, a prompt, a command line, a labelled metric of a monitor."""
 CAPTIONED = re.compile(
     r"[Ll]oss[ \t]{1,8}[-+.\d]{1,20}[ \t]{1,3}"
     r"(?:[A-Za-z][A-Za-z_ ]{1,60}[.!]?\s*$|(?:[mun]?s|sec|[GMK]B|files?|nodes?|times)\b)"

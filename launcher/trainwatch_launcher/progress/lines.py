@@ -115,7 +115,7 @@ def bar_or_dictionary(text: str, context: Context) -> tuple[str, Values] | None:
     if "%" in text:
         bar = bars.ultralytics(text) if "G " in text or "M " in text else None
         bar = bar or (bars.tqdm(text, context) if "%|" in text else None)
-    elif "/? [" in text:
+    elif "/? [" in text or "it [" in text:
         bar = bars.endless(text)
     if bar is None and ("/step" in text or "loss:" in text):
         bar = keras.bar(text, context)

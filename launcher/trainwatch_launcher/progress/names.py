@@ -63,7 +63,8 @@ ms_per_iter per_s: train_speed(iter/s)
 ms_per_iter s: train_speed(s/it)
 eta_s: remaining_time, eta
 tokens_per_s: throughput, tokens_per_second, train_tokens_per_second
-tokens_per_s_per_gpu: tokens_per_second_per_gpu, tokens/train_per_sec_per_gpu, tokens_per_sec_per_gpu
+tokens_per_s_per_gpu: tokens_per_second_per_gpu, tokens/train_per_sec_per_gpu, tokens_per_sec_per_gpu, tgs
+tflops_per_gpu: throughput(tflop/s/gpu)
 tokens: num_input_tokens_seen, num_tokens, total_tokens, tokens/total
 reward: reward, objective/scores, rewards/mean
 step: step, global_step, current_steps, train/global_step, train/step, iter

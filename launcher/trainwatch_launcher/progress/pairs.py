@@ -49,6 +49,8 @@ def pairs(text: str, style: str) -> dict[str, int]:
             where = part.find(sign + " ") if style == PIPES else part.find(sign)  # a logger's place has signs too
             if where < 0 or not at:
                 where = part.find(sign) if at else part.rfind(sign)  # the first may have a prefix with signs in it
+            if where < 0 and style == PIPES:
+                where = part.find("=")  # Argonne's Megatron-DeepSpeed
             if where >= 0:
                 match = OPEN.match(text, at + where + 1)
                 words = part[:where].rpartition(" - ")[2].lower().split()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 LITERALS = (
     b"loss", b"Loss", b"LOSS", b"%|", b"it/s", b"s/it", b"::trainwatch ", b"[batch=", b"step=", b"Epoch ", b"step_avg",
+    b"= Step ",
     b"samples/s/p", b"SamplesPerSec", b"Running training", "损失".encode(),
 )  # fmt: skip
 """Every line that a format knows has one of these."""
@@ -102,7 +103,7 @@ class Reader:
 
     def _line(self, line: bytes, number: int, points: list[Point]) -> None:
         context = self.context
-        if context.block is not None or b"[batch=" in line or b"[step=" in line:
+        if context.block is not None or b"[batch=" in line or b"[step=" in line or b"= Step " in line:
             text = plain(line[:LONGEST_LINE])
             begun = blocks.header(text, number)
             if begun is not None:

@@ -55,6 +55,6 @@ NO_TRAINING_LINE = Words("""
     restor* load loaded loading early stopp* overflow skipping spik* warning exception traceback config configur*
     namespace usage expected assert* improv* reducing lowest minimum threshold patience benchmark trial fold
     trainoutput example examples default* def return lambda import raise class echo print hparam* hyperparam* args
-    arguments kwargs
+    arguments kwargs artifact artifacts upload* bench memtest
 """)
 """A home-made line with one of these speaks of something else, or is no output of a training step."""
