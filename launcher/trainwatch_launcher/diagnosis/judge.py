@@ -1,6 +1,8 @@
 """Which of several statements is the cause, and how sure that is."""
 from __future__ import annotations
 
+import re
+
 from trainwatch_launcher.diagnosis import table
 from trainwatch_launcher.diagnosis.course import Course
 from trainwatch_launcher.diagnosis.elastic import Agents
@@ -22,6 +24,10 @@ WENT_ON = 6
 
 SWEPT = 143
 """The exit code of a process that was asked to end, mostly because another had failed."""
+LOOK_ON = 400
+"""So many lines after one are looked at for it."""
+SHELL = re.compile(r": command not found$|^(?:mkdir|cp|mv|rm|cat|ls|ln|tar|cd|source|bash|sh|touch|chmod): .{1,400}: "
+                   r"(?:No such file or directory|Permission denied|Operation not permitted|Read-only file system)$")
 LONG_AGO = 40
 """So many other lines of the same program after a doubtful one show that it went on."""
 
@@ -53,7 +59,7 @@ class Case:
         """Statements that can be the cause, the likeliest first."""
         if self.facts.exit_code == 0:
             return []
-        real = [one for one in self.stated if not one.soft and not self._got_over(one)]
+        real = [one for one in self.stated if not one.soft and not self._got_over(one) and not self._shrugged_off(one)]
         if not real or all(one.echo for one in real):
             if self.proven:
                 soft = [one for one in self.stated if not self._got_over(one) and not self._long_ago(one)]
@@ -194,37 +200,35 @@ class Case:
             return False
         if self.text[one.line].told:
             return False
-        later = [
-            other
-            for other in self.stated
-            if other.line > one.end and other.stream == one.stream and not other.soft and not other.echo
-        ]
-        goal = next((each for each in later if each.level <= one.level and not same_fault(each, one)), None)
-        if goal is None:
+        for other in self.stated:
+            mine = other.line > one.end and other.stream == one.stream and not other.soft and not other.echo
+            if mine and other.level <= one.level and not same_fault(other, one):
+                start = other.chain.start if other.chain is not None else other.line
+                return self._went_on(one, start, WENT_ON)
+        return False
+
+    def _shrugged_off(self, one: Statement) -> bool:
+        """Whether a shell said it of a command, and its script went on, to no bad end that anybody tells of."""
+        if self.proven or one.chain is not None or not SHELL.search(one.text):
             return False
-        start = goal.chain.start if goal.chain is not None else goal.line
-        mine, taken = fingerprint(self.text[one.line].stated), {other.line for other in self.stated}
-        ordinary = 0
-        for index in range(one.end + 1, min(start, one.end + 4 * WENT_ON + 200)):
-            line = self.text[index]
-            if index not in taken and line.stream == one.stream and line.body.strip():
-                ordinary += fingerprint(line.stated) != mine
-        return ordinary >= WENT_ON
+        return self._went_on(one, len(self.text), WENT_ON)
 
     def _long_ago(self, one: Statement) -> bool:
         """Whether a doubtful line stands so far before the end that it can't be why."""
         if not one.soft or one.echo or one.role != table.CAUSE or one.kind.family in ("gpu", "host"):
             return False
         last = self.proof.line if self.proof is not None and self.proof.line > one.line else len(self.text)
-        if last - one.end <= LONG_AGO:
-            return False
-        mine = fingerprint(self.text[one.line].stated)
-        after = (self.text[index] for index in range(one.end + 1, last))
+        return self._went_on(one, last, LONG_AGO)
+
+    def _went_on(self, one: Statement, until: int, enough: int) -> bool:
+        """Whether enough lines of the same stream that state nothing themselves come after one, before a line."""
+        mine, taken = fingerprint(self.text[one.line].stated), {other.line for other in self.stated}
         seen = 0
-        for line in after:
-            if line.stream == one.stream and line.body.strip() and fingerprint(line.stated) != mine:
-                seen += 1
-                if seen > LONG_AGO:
+        for index in range(one.end + 1, min(until, one.end + LOOK_ON)):
+            line = self.text[index]
+            if line.stream == one.stream and line.body.strip() and index not in taken:
+                seen += fingerprint(line.stated) != mine
+                if seen >= enough:
                     return True
         return False
 
@@ -233,6 +237,8 @@ class Case:
         text = self.text
         last = next((index for index in range(len(text) - 1, -1, -1) if text.lines[index].strip()), -1)
         trying = [one for one in self.stated if one.soft and not one.echo and not self._got_over(one)]
+        if 0 <= last - self.course.finished <= LONG_AGO:  # what is lost when all end is no loss
+            trying = [one for one in trying if one.role != table.COLLATERAL]
         ended = [one for one in trying if one.line >= last - 1]
         again = [one for one in trying if one.line >= last - 8]
         alone = len(again) < 2 and ended and ended[-1].kind.name == "network"

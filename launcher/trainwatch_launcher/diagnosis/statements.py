@@ -156,9 +156,9 @@ def _nccl_name(one: Raised) -> str:
 def of_lines(text: Text, taken: set[int]) -> list[Statement]:
     """What single lines state, those of chains (`taken`) left out."""
     best: dict[int, Statement] = {}
-    for kind in table.KINDS:
-        for softly, patterns in ((False, kind.prints), (True, kind.softly)):
-            for pattern in patterns:
+    for softly in (False, True):
+        for kind in table.KINDS:
+            for pattern in kind.softly if softly else kind.prints:
                 for index in sorted({index for literal in pattern.literals for index in text.holding(literal)}):
                     if index in taken or index in best:
                         continue

@@ -112,6 +112,7 @@ CONNECTION = Kind(
         ("max retries exceeded", ""),
         ("server error|gateway|internal server|service",
          r"\b50[0234] (?:server error|bad gateway|service|gateway|internal server)"),
+        ("when calling the", r"\((?:slowdown|internalerror|requesttimeout|serviceunavailable|503)\) when calling the"),
         ("status|error", r"(?:http ?error|status(?: ?code)?)[ :=]{1,3}50[0234]\b"),
         ("503|http error", r"\bhttp error 50[0234]\b"),
         ("read timed out", ""),

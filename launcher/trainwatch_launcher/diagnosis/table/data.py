@@ -72,7 +72,10 @@ PERMISSION = Kind(
         ("accessdenied|access denied", r"\baccessdenied\b|access denied"),
         ("os error 13", ""),
     ],
-    raises=[("permissionerror", r"^permissionerror")],
+    raises=[("permissionerror", r"^permissionerror"),
+            ("unable to locate credentials", "", "No key for the object store: set its credentials in the job's "
+                                                 "environment, or mount its file."),
+            ("denied on resource", r"permission '\S{1,80}' denied on resource")],
 )  # fmt: skip
 
 STORAGE = Kind(
@@ -118,6 +121,7 @@ MISSING = Kind(
         ("unable to open file|open file", r"unable to (?:\w+ )?open file.{0,80}(?:no such|errno = 2)"),
         ("incorrect path_or_model_id", ""),
         ("cannot be found at the path prefix", ""),
+        ("nosuchkey|nosuchbucket", r"\(?nosuch(?:key|bucket)\b"),
         ("datafilesnotfounderror", ""),
     ],
     prints=[

@@ -58,6 +58,8 @@ PREEMPTED = Kind(
         ("due to node failure", r"(?:cancelled at \S{1,40} )?due to node failure", "A node of the job failed: have "
                                                                                    "it looked at, exclude it, and "
                                                                                    "resume."),
+        ("sigusr", r"\bsigusr[12]\b.{0,120}requeu"),
+        ("auto-requeue signal", ""),
         ("job requeue|job", r"(?:cancelled at \S{1,40} )?due to job requeue|requeu(?:ed|ing) (?:the )?job|job "
                         r".{0,30}(?:has been )?requeued"),
         ("requeued", r"job .{0,40}requeued"),
