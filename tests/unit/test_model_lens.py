@@ -38,6 +38,15 @@ def test_states_are_counted_in_the_legend(builder):
     assert ("held", "held", 1) in view.legend
 
 
+def test_the_rank_that_failed_first_stands_out_among_those_that_are_held(builder):
+    for rank in range(3):
+        builder.rank(rank).start().fail(1)
+    run: Run = apply(EMPTY, Reader(str(builder.directory)).poll())
+    view = lens.look(run, run.order, lens.STATE, NOW, hues_of(run), run.order[1])
+    assert shades(view) == ["held", "root", "held"]
+    assert view.legend == (("root", "failed first", 1), ("held", "held", 2))
+
+
 def test_each_phase_has_a_colour_and_rare_ones_share_the_last(builder):
     for rank in range(10):
         builder.rank(rank).start().phase(f"Phase {rank % 8}")

@@ -15,6 +15,8 @@ from trainwatch_launcher.rundir.state import STATES
 
 UNKNOWN = "unknown"
 """The shade of a rank of which this is not known."""
+ROOT = "root"
+"""The shade of the rank that a failure began on."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +50,14 @@ class View:
     """(shade, what it means, how many ranks have it), those that are there."""
 
 
-def look(run: Run, keys: Sequence[AttemptKey], lens: Lens, now: float, hues: Hues) -> View:
-    """These ranks through a lens at `now`, in Unix seconds on the reader's clock. `hues` are the phases' colours."""
+def look(
+    run: Run, keys: Sequence[AttemptKey], lens: Lens, now: float, hues: Hues, root: AttemptKey | None = None
+) -> View:
+    """These ranks through a lens at `now`, in Unix seconds on the reader's clock. `hues` are the phases' colours,
+    `root` is the rank that a failure began on."""
     if lens is STATE:
-        shades = {key: state_at(run.attempts[key], now) for key in keys}
-        return View(shades, _legend(shades, [(state, state) for state in STATES]))
+        shades = {key: ROOT if key == root else state_at(run.attempts[key], now) for key in keys}
+        return View(shades, _legend(shades, [(ROOT, "failed first"), *((state, state) for state in STATES)]))
     if lens is PHASE:
         return _by_phase(run, keys, hues)
     measure = _measure(run, keys, lens, now)

@@ -65,15 +65,16 @@ class GridScreen(RunScreen):
         """Cells whose rank looks different are painted again."""
         run, now = self.feed.run, self.feed.now()
         keys = [key for key in run.order if key not in run.superseded]
-        view = lenses.look(run, keys, self._lens, now, self._hues_of(keys, now))
+        failed = self.show_header(now).first
+        root = failed.root if failed is not None else None
+        view = lenses.look(run, keys, self._lens, now, self._hues_of(keys, now), root)
         groups: dict[str, list[AttemptKey]] = {}
         for key in keys:
             groups.setdefault(run.attempts[key].host, []).append(key)
         labels = {key: run.label(key) for key in keys}
         self.grid.show([(name, tuple(found)) for name, found in groups.items()], view.shades, labels)
         self.grid.name_cells(lambda key: f"rank {run.label(key)} {clean(run.attempts[key].host)}".strip())
-        failed = self.show_header(now).first is not None
-        self.query_one(KeyBar).need(*(["why"] if failed else []))
+        self.query_one(KeyBar).need(*(["why"] if failed is not None else []))
         self.query_one("#legend", Bar).show(legend_parts(self._lens, view, self.size.width))
         self._show_selected()
 

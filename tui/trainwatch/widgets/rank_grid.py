@@ -18,14 +18,14 @@ from textual.strip import Strip
 from trainwatch import actions
 from trainwatch.model import grid
 from trainwatch.model.hues import HUES
-from trainwatch.model.lens import UNKNOWN
+from trainwatch.model.lens import ROOT, UNKNOWN
 from trainwatch.widgets import states
 from trainwatch.widgets.fit import fit
 from trainwatch.widgets.logtext import clean
 from trainwatch_launcher.reader.changes import AttemptKey
 
-BLOCK, UPPER, LOWER, CURSOR = "■", "▀", "▄", "◆"
-SHADES = frozenset([*(f"heat-{n}" for n in range(5)), *(f"phase-{n}" for n in range(HUES)), UNKNOWN])
+BLOCK, UPPER, LOWER, CURSOR, STAR = "■", "▀", "▄", "◆", "★"
+SHADES = frozenset([*(f"heat-{n}" for n in range(5)), *(f"phase-{n}" for n in range(HUES)), ROOT, UNKNOWN])
 Shades = Mapping[AttemptKey, str]
 Line = tuple[tuple[str, str], ...]
 """(upper, lower) shade of each column; empty for nothing, and the lower one too where rows are not halved."""
@@ -43,7 +43,7 @@ def variable(shade: str) -> str:
 
 def symbol(shade: str) -> str:
     """What stands for a shade where there is room for a shape: states have their own."""
-    return states.symbol(shade) if shade in states.SYMBOLS else BLOCK
+    return states.symbol(shade) if shade in states.SYMBOLS else STAR if shade == ROOT else BLOCK
 
 
 class RankGrid(ScrollView, can_focus=True):
