@@ -7,6 +7,15 @@ import os
 
 from trainwatch_launcher.signals import PYTHON_IGNORES
 
+try:
+    # os.wait4 needs it, and would import it when it has taken the exit code already: without a descriptor left that
+    # fails, and the code is lost
+    import resource
+except (ImportError, OSError):
+    HAS_USAGE = False
+else:
+    HAS_USAGE = hasattr(resource, "struct_rusage")
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Iterable, TypeVar
@@ -206,7 +215,7 @@ def reap() -> dict[int, Exit | int]:
     ended: dict[int, Exit | int] = {}
     while True:
         try:
-            pid, status, usage = os.wait4(-1, os.WNOHANG | os.WUNTRACED)
+            pid, status, cpu_user, cpu_system, max_rss = wait()
         except ChildProcessError:
             return ended
         if pid == 0:
@@ -214,7 +223,18 @@ def reap() -> dict[int, Exit | int]:
         if os.WIFSTOPPED(status):
             ended[pid] = os.WSTOPSIG(status)
         else:
-            ended[pid] = Exit(status, usage.ru_utime, usage.ru_stime, usage.ru_maxrss * 1024)
+            ended[pid] = Exit(status, cpu_user, cpu_system, max_rss)
+
+
+def wait() -> tuple[int, int, float, float, int]:
+    """(process id, status, user and system seconds, peak bytes) of a child that ended or stopped; id 0 for none.
+
+    Raises ChildProcessError when there is no child.
+    """
+    if not HAS_USAGE:
+        return (*os.waitpid(-1, os.WNOHANG | os.WUNTRACED), 0.0, 0.0, 0)
+    pid, status, usage = os.wait4(-1, os.WNOHANG | os.WUNTRACED)
+    return pid, status, usage.ru_utime, usage.ru_stime, usage.ru_maxrss * 1024
 
 
 def send(group: int, number: int) -> bool:

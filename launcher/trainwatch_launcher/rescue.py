@@ -45,7 +45,10 @@ def see_through(supervisor: Supervisor, why: str) -> int:
             child.send(supervisor.pid, info.si_signo)
         copy(supervisor)
         ended = child.reap().get(supervisor.pid)
-        supervisor.exit = ended if isinstance(ended, child.Exit) else None
+        if isinstance(ended, child.Exit):
+            supervisor.exit = ended
+        elif child.is_gone(supervisor.pid):
+            supervisor.exit = child.Exit(1 << 8, 0.0, 0.0, 0)  # its code was lost with the fault
     if supervisor.guardian is not None:
         supervisor.guardian.dismiss()
     deadline = time.monotonic() + supervisor.options.drain_timeout

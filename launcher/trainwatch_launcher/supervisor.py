@@ -112,8 +112,10 @@ class Supervisor:
             return
 
         def look() -> None:
-            from trainwatch_launcher import startcheck
-
+            try:
+                from trainwatch_launcher import startcheck
+            except (ImportError, OSError):
+                return  # no descriptor left: the script runs, unlooked at
             startcheck.report(self.worker)
 
         self.worker.helpers.run(look)

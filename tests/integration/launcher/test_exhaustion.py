@@ -31,6 +31,16 @@ def test_with_any_small_number_of_descriptors_the_command_runs_and_gives_its_cod
         assert b"Traceback" not in done.stderr, done.stderr
 
 
+def test_without_the_module_that_measures_the_exit_code_is_returned_all_the_same(launch, tmp_path):
+    # os.wait4 imports it when it has taken the code already: where that failed the code was lost, and nobody ever left
+    run = ["-c", f"import sys, runpy; sys.modules['resource'] = None; sys.argv[0] = {str(MAIN)!r}; "
+                 f"runpy.run_path({str(MAIN)!r}, run_name='__main__')"]
+    command = [sys.executable, *run, f"--run-dir={tmp_path / 'run'}", "--hold=0", "--", "sh", "-c", "echo ran; exit 3"]
+    done = subprocess.run(command, capture_output=True, check=False, env=launch.environment(), timeout=30)
+    assert (done.returncode, done.stdout) == (3, b"ran\n"), done.stderr
+    assert b"internal error" not in done.stderr
+
+
 def test_a_launcher_that_must_become_the_command_gives_it_all_descriptors_back(launch, tmp_path):
     script = "exec 3</ 4</ 5</ 6</ && echo opened; exit 3"
     done = bare(launch, "-n 7", tmp_path / "run", "sh", "-c", script)
