@@ -28,6 +28,9 @@ LOOK_ON = 400
 """So many lines after one are looked at for it."""
 SHELL = re.compile(r": command not found$|^(?:mkdir|cp|mv|rm|cat|ls|ln|tar|cd|source|bash|sh|touch|chmod): .{1,400}: "
                    r"(?:No such file or directory|Permission denied|Operation not permitted|Read-only file system)$")
+STARTER = re.compile(r"\b(?:torchrun|python[\d.]{0,5}|deepspeed|accelerate|srun|mpirun|mpiexec|horovodrun|ray|msrun)"
+                     r": command not found$")
+"""What a job is for; a script that does without it has failed, whatever it does then."""
 LONG_AGO = 40
 """So many other lines of the same program after a doubtful one show that it went on."""
 
@@ -209,7 +212,7 @@ class Case:
 
     def _shrugged_off(self, one: Statement) -> bool:
         """Whether a shell said it of a command, and its script went on, to no bad end that anybody tells of."""
-        if self.proven or one.chain is not None or not SHELL.search(one.text):
+        if self.proven or one.chain is not None or not SHELL.search(one.text) or STARTER.search(one.text):
             return False
         return self._went_on(one, len(self.text), WENT_ON)
 
