@@ -82,6 +82,15 @@ class Case:
                 return [one, *(other for other in ranked if other is not one)]
         return ranked
 
+    def troubles(self) -> list[Statement]:
+        """Statements without those that were only warnings, or that the program went on after."""
+        return [
+            one
+            for one in self.stated
+            if not (one.soft and one.role == table.CAUSE)
+            and not (self._got_over(one) or self._went_past(one) or self._shrugged_off(one))
+        ]
+
     def _last_command(self, ranked: list[Statement]) -> list[Statement]:
         """Of several commands that a shell did not find, the last: it went on after the others."""
         if not ranked or ranked[0].kind.name != "command_error" or ranked[0].chain is not None:

@@ -12,7 +12,7 @@ CONTROL = re.compile(
 )
 BAR = re.compile(r"\d{1,9}/(?:\d{1,9}|\?) \[[^\[\]\r]{0,120}\](?:,? ?[A-Za-z_]{1,30}=[\w.+-]{1,30},?){0,8} ?")
 DIGITS = b"0123456789"
-OWN_STREAM = re.compile(r"(?:rank\d{1,6}|task\d{1,6}|\[\w{1,40}\]:? ?)$")
+OWN_STREAM = re.compile(r"(?:(?:rank\d{1,6}|task\d{1,6}|\[\w{1,40}\]:? ?)(?:/(?=.)|$)){1,3}$")
 """Prefixes that only repeat whose log it is."""
 HEAD = 300
 """So many bytes at the beginning of a line may say whose it is."""

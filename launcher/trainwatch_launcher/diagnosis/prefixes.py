@@ -43,6 +43,8 @@ NCCL = re.compile(
 )
 KINDLY_RANK = re.compile(r"[\[(](?:rank|RANK|Rank)[ =:_-]{0,2}(\d{1,6})[\])](?! Child process with PID):? ?")
 ROLE = re.compile(r"\[([A-Za-z_][A-Za-z_-]{0,30})(\d{1,6})\]:(?: (?! ))?")  # torchrun puts no blank behind it
+SINGLE = re.compile(r"\[[A-Za-z_-]{1,40}\d{1,6}\]:|[^/]{1,80}/\d{1,9}$")
+"""A prefix of one process, whose lines are of one stream whether or not they also name the rank."""
 OPEN_MPI = re.compile(r"\[(?:[\w.@-]{1,120}[@,])?(?:\d{1,9},)?(\d{1,6})\]<std(?:out|err|diag)>: ?")
 RAY = re.compile(
     r"\(([A-Za-z_][\w.]{0,60})(?:\([^()]{0,80}\))?(?: rank=(\d{1,6}))?(?: pid=(\d{1,9}))(?:, "
@@ -122,7 +124,8 @@ def _owner(text: str, place: int, tasks: str, found: Prefix, stream: list[str]) 
         match = KINDLY_RANK.match(text, place) or OPEN_MPI.match(text, place)
         if match:
             found.rank = int(match.group(1))
-            stream.append("rank%d" % found.rank)
+            if not (stream and SINGLE.match(stream[-1])):
+                stream.append("rank%d" % found.rank)
             return match.end()
         match = ROLE.match(text, place)
         if match:
