@@ -144,7 +144,7 @@ def _summary(case: Case, chosen: Statement) -> str:
 def _before(case: Case, chosen: Statement) -> Evidence | None:
     """The last line of the same stream before anything in it tells of trouble."""
     text = case.text
-    first = min((one.line for one in case.stated if one.stream == chosen.stream), default=chosen.line)
+    first = min((one.line for one in case.troubles() if one.stream == chosen.stream), default=chosen.line)
     if chosen.chain is not None:
         first = min(first, chosen.chain.start)
     for index in range(min(first, chosen.line) - 1, max(-1, first - 2000), -1):

@@ -64,6 +64,9 @@ PATTERNS = [
     ("terminated with signal", "python", r"process (?P<rank>\d{1,4}) terminated with signal (?P<name>sig\w{1,8})"),
     ("terminated with the following error", "python", r"process (?P<rank>\d{1,4}) terminated with the following error"),
     ("exited with code", "container", r"exited with code (?P<code>\d{1,3})\b"),
+    ("code=killed", "systemd", r"code=killed, status=(?P<number>\d{1,2})/"),
+    ("code=dumped", "systemd", r"code=dumped, status=(?P<number>\d{1,2})/"),
+    ("code=exited", "systemd", r"main process exited, code=exited, status=(?P<code>\d{1,3})/"),
     ("exitcode:", "container", r"^\s{0,24}\"?exitcode\"?: {1,4}(?P<code>\d{1,3}),?$"),
     ("exit code:", "container", r"^\s{0,12}exit code: {1,12}(?P<code>\d{1,3})$"),
     ("exited with status", "shell", r"(?:exited|finished|ended|failed|completed) with (?:exit )?status:? "

@@ -28,6 +28,9 @@ LOOK_ON = 400
 """So many lines after one are looked at for it."""
 SHELL = re.compile(r": command not found$|^(?:mkdir|cp|mv|rm|cat|ls|ln|tar|cd|source|bash|sh|touch|chmod): .{1,400}: "
                    r"(?:No such file or directory|Permission denied|Operation not permitted|Read-only file system)$")
+STARTER = re.compile(r"\b(?:torchrun|python[\d.]{0,5}|deepspeed|accelerate|srun|mpirun|mpiexec|horovodrun|ray|msrun)"
+                     r": command not found$")
+"""What a job is for; a script that does without it has failed, whatever it does then."""
 LONG_AGO = 40
 """So many other lines of the same program after a doubtful one show that it went on."""
 
@@ -78,6 +81,15 @@ class Case:
             if len(words) > 12 and words in first.text and one.kind is first.kind and one.stream == first.stream:
                 return [one, *(other for other in ranked if other is not one)]
         return ranked
+
+    def troubles(self) -> list[Statement]:
+        """Statements without those that were only warnings, or that the program went on after."""
+        return [
+            one
+            for one in self.stated
+            if not (one.soft and one.role == table.CAUSE)
+            and not (self._got_over(one) or self._went_past(one) or self._shrugged_off(one))
+        ]
 
     def _last_command(self, ranked: list[Statement]) -> list[Statement]:
         """Of several commands that a shell did not find, the last: it went on after the others."""
@@ -209,7 +221,7 @@ class Case:
 
     def _shrugged_off(self, one: Statement) -> bool:
         """Whether a shell said it of a command, and its script went on, to no bad end that anybody tells of."""
-        if self.proven or one.chain is not None or not SHELL.search(one.text):
+        if self.proven or one.chain is not None or not SHELL.search(one.text) or STARTER.search(one.text):
             return False
         return self._went_on(one, len(self.text), WENT_ON)
 

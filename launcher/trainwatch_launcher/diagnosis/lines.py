@@ -12,8 +12,10 @@ CONTROL = re.compile(
 )
 BAR = re.compile(r"\d{1,9}/(?:\d{1,9}|\?) \[[^\[\]\r]{0,120}\](?:,? ?[A-Za-z_]{1,30}=[\w.+-]{1,30},?){0,8} ?")
 DIGITS = b"0123456789"
-OWN_STREAM = re.compile(r"(?:rank\d{1,6}|task\d{1,6}|\[\w{1,40}\]:? ?)$")
+OWN_STREAM = re.compile(r"(?:(?:rank\d{1,6}|task\d{1,6}|\[\w{1,40}\]:? ?)(?:/(?=.)|$)){1,3}$")
 """Prefixes that only repeat whose log it is."""
+HEAD = 300
+"""So many bytes at the beginning of a line may say whose it is."""
 SAMPLE = 400
 """So many of the last lines say which prefixes a log uses."""
 
@@ -58,12 +60,21 @@ class Text:
     def __getitem__(self, index: int) -> Line:
         line = self._known.get(index)
         if line is None:
-            found = split(_text(self.lines[index]), self._tasks)
+            found = split(self._words(self.lines[index]), self._tasks)
             if self.rank is not None and found.rank in (None, self.rank):
                 found.rank = self.rank
                 found.stream = "" if OWN_STREAM.match(found.stream) else found.stream
             line = self._known[index] = Line(index, found)
         return line
+
+    def _words(self, line: bytes) -> str:
+        """What a terminal would leave of a line, behind the prefix that says whose it is."""
+        text = _text(line)
+        if len(text) + 1 < len(line) and (b"\r" in line[:-1] or b"%|" in line):
+            first = line[:HEAD].partition(b"\r")[0].decode("utf-8", "replace")
+            owner = first[: len(first) - len(split(first, self._tasks).stated)]
+            return text if text.startswith(owner) else owner + text
+        return text
 
     def offset(self, index: int) -> int:
         """Where a line begins in the text as it was given, in bytes."""

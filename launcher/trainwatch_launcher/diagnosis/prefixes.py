@@ -29,6 +29,8 @@ LEVEL = re.compile(
     r" {0,3}(?:[-|] )?[\[(]?(TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|ERR|CRITICAL|FATAL|EXCEPTION)[\])]?"
     r"(?: {0,8}[:|-] {0,4}| {1,8}|(?=\[)|$)(?=\S|$)|(ERROR|WARNING|INFO|CRITICAL|DEBUG):[\w.]{1,120}:"
 )
+CRI = re.compile(r"std(?:out|err) [FP] ")
+"""What container engines put after the time in the files that the kubelet reads."""
 VLLM = re.compile(
     r"(TRACE|DEBUG|INFO|WARNING|ERROR|CRITICAL|FATAL) \d\d-\d\d \d\d:\d\d:\d\d (?:\[[\w./-]{1,80}:\d{1,6}\] ?)?"
 )
@@ -40,7 +42,9 @@ NCCL = re.compile(
     r"[\w.-]{1,120}:\d{1,9}:\d{1,9} \[\d{1,4}\] (?:[\w./-]{1,120}:\d{1,6} )?NCCL (?:WARN|INFO|ERROR|TRACE) ?"
 )
 KINDLY_RANK = re.compile(r"[\[(](?:rank|RANK|Rank)[ =:_-]{0,2}(\d{1,6})[\])](?! Child process with PID):? ?")
-ROLE = re.compile(r"\[([A-Za-z_][A-Za-z_-]{0,30})(\d{1,6})\]:[ ]?")
+ROLE = re.compile(r"\[([A-Za-z_][A-Za-z_-]{0,30})(\d{1,6})\]:(?: (?! ))?")  # torchrun puts no blank behind it
+SINGLE = re.compile(r"\[[A-Za-z_-]{1,40}\d{1,6}\]:|[^/]{1,80}/\d{1,9}$")
+"""A prefix of one process, whose lines are of one stream whether or not they also name the rank."""
 OPEN_MPI = re.compile(r"\[(?:[\w.@-]{1,120}[@,])?(?:\d{1,9},)?(\d{1,6})\]<std(?:out|err|diag)>: ?")
 RAY = re.compile(
     r"\(([A-Za-z_][\w.]{0,60})(?:\([^()]{0,80}\))?(?: rank=(\d{1,6}))?(?: pid=(\d{1,9}))(?:, "
@@ -107,7 +111,10 @@ def split(text: str, tasks: str = "") -> Prefix:
 
 def _time(text: str, place: int) -> int:
     match = TIME.match(text, place)
-    return match.end() if match and match.end() > place else 0
+    if not match or match.end() == place:
+        return 0
+    stream = CRI.match(text, match.end())
+    return stream.end() if stream else match.end()
 
 
 def _owner(text: str, place: int, tasks: str, found: Prefix, stream: list[str]) -> int:
@@ -117,7 +124,8 @@ def _owner(text: str, place: int, tasks: str, found: Prefix, stream: list[str]) 
         match = KINDLY_RANK.match(text, place) or OPEN_MPI.match(text, place)
         if match:
             found.rank = int(match.group(1))
-            stream.append("rank%d" % found.rank)
+            if not (stream and SINGLE.match(stream[-1])):
+                stream.append("rank%d" % found.rank)
             return match.end()
         match = ROLE.match(text, place)
         if match:

@@ -172,11 +172,10 @@ class _Walk:
         for at in range(index + 1, min(len(self.text), index + LONGEST_WALK)):
             if at in self.taken:
                 continue
-            raw = self.text.lines[at]
             line = self.text[at]
             if line.stream != self.stream and (self.bare or line.body.strip() or line.stream):
                 continue
-            railed = raw.strip()[:1] in (b"|", b"+", b"\xe2") or b"\xe2\x94\x82" in raw
+            railed = line.body.lstrip()[:1] in ("|", "+", "╭", "╰") or "│" in line.body
             body = undecorated(line.body) if railed else line.body
             if self.head and self.head.strip() and body.startswith(self.head):
                 body = body[len(self.head) :]

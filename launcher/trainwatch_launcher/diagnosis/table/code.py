@@ -90,8 +90,10 @@ USAGE = Kind(
     ],
     prints=[
         ("invalid option|option", r": (?:invalid|unrecognized|unknown) option\b"),
-        ("no such option|missing option|missing argument|invalid value for|got unexpected extra",
-         r"^\W{0,4}(?:no such option|missing (?:option|argument) |invalid value for '|got unexpected extra argument)"),
+        ("could not consume arg", ""),
+        ("no such option|missing option|missing argument|invalid value for|got unexpected extra|unrecognized options:",
+         r"^\W{0,4}(?:no such option|unrecognized options: -|missing (?:option|argument) |invalid value for '"
+         r"|got unexpected extra argument)"),
         ("error: parser key", r"^error: parser key"),
         (": error:", r"^(?!srun|slurm|sbatch|salloc|scontrol|mpirun)[\w./-]{1,80}(?: [\w-]{1,30})?: error: "
                      r"(?!\*)(?:[a-z]|-)"),

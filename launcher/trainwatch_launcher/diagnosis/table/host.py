@@ -32,6 +32,8 @@ MEMORY = Kind(
         ("low on resource: memory", ""),
         ("low on memory|due to memory pressure (oom)", r"node running low on memory|due to memory pressure \(oom\)"),
         ("cpuallocator", r"cpuallocator: (?:can't allocate|not enough) memory"),
+        ("killed by the oom killer", ""),
+        ("failed with result 'oom-kill'", ""),
         ("due to memory pressure for", r"killed .{1,300} due to memory pressure for"),
         ("can't allocate memory|not enough memory: you tried to allocate",
          r"can't allocate memory: you tried to allocate|not enough memory: you tried to "
@@ -105,6 +107,7 @@ CRASH = Kind(
         ("libc++abi", r"libc\+\+abi: terminating"),
         ("stack smashing", ""),
         ("attempt to free invalid pointer", ""),
+        ("check failed: ", r"^check failed: "),
         ("double free or corruption", ""),
         ("corrupt|munmap_chunk():|realloc():|malloc():|free():",
          r"corrupted (?:size vs|double-linked|unsorted)|(?:malloc|realloc|free|munmap_chunk)\(\): \w+ \w+"),
