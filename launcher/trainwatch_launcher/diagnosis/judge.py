@@ -8,6 +8,7 @@ from trainwatch_launcher.diagnosis.course import Course
 from trainwatch_launcher.diagnosis.elastic import Agents
 from trainwatch_launcher.diagnosis.endings import endings
 from trainwatch_launcher.diagnosis.facts import Facts, end_of
+from trainwatch_launcher.diagnosis.levels import SCHEDULED
 from trainwatch_launcher.diagnosis.ranks import fingerprint, same_fault
 from trainwatch_launcher.diagnosis.statements import Statement, of_bare_exceptions, of_chain, of_lines
 from trainwatch_launcher.diagnosis.tracebacks import chains
@@ -101,7 +102,9 @@ class Case:
         return [last, *(one for one in ranked if one is not last)]
 
     def _order(self, one: Statement) -> tuple[float, int, int]:
-        caught = 1 if self._caught(one) or self._went_past(one) else 0
+        caught = 1.0 if self._caught(one) or self._went_past(one) else 0.0
+        if one.kind.name == "cancelled" and any(other.kind.name in SCHEDULED for other in self.stated):
+            caught += 0.25  # a scheduler interrupts as a person does
         return (one.level + caught, 1 if one.soft else 0, one.line)
 
     def _statements(self) -> list[Statement]:

@@ -16,6 +16,8 @@ OWN = 1.0
 WAITING = 2.15
 """From this level on it tells of waiting for others, or of nothing."""
 SILENT = 4.0
+SCHEDULED = ("time_limit", "preempted")
+"""Ends by a scheduler, which programs take for an interruption by a person."""
 STOPS = frozenset((129, 130, 143))
 """Exit codes of a process that was asked to end."""
 

@@ -13,7 +13,7 @@ from trainwatch.model.inside import inside
 from trainwatch.model.parties import Party, completed
 from trainwatch.model.waiting import Absent, who_did_not_come
 from trainwatch_launcher.diagnosis.answer import NONE, SURE, UNKNOWN, Evidence
-from trainwatch_launcher.diagnosis.levels import SILENT, WAITING
+from trainwatch_launcher.diagnosis.levels import SCHEDULED, SILENT, WAITING
 from trainwatch_launcher.diagnosis.ranks import fingerprint
 from trainwatch_launcher.diagnosis.table import FACT, STOP, kind
 from trainwatch_launcher.reader.changes import AttemptKey
@@ -84,7 +84,8 @@ def find_cause(given: Sequence[Party]) -> Cause | None:
     if best.rank is None:
         best = _owner(best, ranks or inside(parties))
     elif kind(best.kind).role == STOP:
-        best = next((party for party in failed if party.rank is None and party.kind == best.kind), best)
+        reasons = (best.kind, *(SCHEDULED if best.kind == "cancelled" else ()))
+        best = next((party for party in failed if party.rank is None and party.kind in reasons), best)
     return _of_party(parties, best)
 
 
