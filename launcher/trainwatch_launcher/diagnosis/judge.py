@@ -29,6 +29,9 @@ LOOK_ON = 400
 """So many lines after one are looked at for it."""
 SHELL = re.compile(r": command not found$|^(?:mkdir|cp|mv|rm|cat|ls|ln|tar|cd|source|bash|sh|touch|chmod): .{1,400}: "
                    r"(?:No such file or directory|Permission denied|Operation not permitted|Read-only file system)$")
+TIDYING = re.compile(
+    r"^(?:cp|mv|rm|cat|ls|tar|touch|chmod): .{1,400}: (?:No such file or directory|Permission denied)$"
+)
 STARTER = re.compile(r"\b(?:torchrun|python[\d.]{0,5}|deepspeed|accelerate|srun|mpirun|mpiexec|horovodrun|ray|msrun)"
                      r": command not found$")
 """What a job is for; a script that does without it has failed, whatever it does then."""
@@ -103,6 +106,8 @@ class Case:
 
     def _order(self, one: Statement) -> tuple[float, int, int]:
         caught = 1.0 if self._caught(one) or self._went_past(one) else 0.0
+        if self._did_without(one) or self._too_late(one):
+            caught = 3.0
         if one.kind.name == "cancelled" and any(other.kind.name in SCHEDULED for other in self.stated):
             caught += 0.25  # a scheduler interrupts as a person does
         return (one.level + caught, 1 if one.soft else 0, one.line)
@@ -222,6 +227,23 @@ class Case:
                 return self._went_on(one, start, WENT_ON)
         return False
 
+    def _did_without(self, one: Statement) -> bool:
+        """Whether a program found a package missing, went on for long without it, and failed of something else."""
+        if one.kind.name != "dependency" or (one.chain is None and not one.soft):
+            return False
+        for other in self.stated:
+            if other.line > one.end and not other.soft and not other.echo and not same_fault(other, one):
+                start = other.chain.start if other.chain is not None else other.line
+                return self._went_on(one, start, 2 * WENT_ON)
+        return False
+
+    def _too_late(self, one: Statement) -> bool:
+        """Whether a script's own tidying up failed, after something else had."""
+        if one.chain is not None or not TIDYING.search(one.text):
+            return False
+        return any(other.line < one.line and not (other.soft or other.echo or self._got_over(other)
+                   or TIDYING.search(other.text)) for other in self.stated)  # fmt: skip
+
     def _shrugged_off(self, one: Statement) -> bool:
         """Whether a shell said it of a command, and its script went on, to no bad end that anybody tells of."""
         if self.proven or one.chain is not None or not SHELL.search(one.text) or STARTER.search(one.text):
@@ -266,7 +288,8 @@ def _mark_echoes(stated: list[Statement]) -> None:
         if one.kind.name not in ECHOES or one.echo:
             continue
         for other in stated[max(0, place - 200) : place]:
-            lost = other.soft and other.role == table.COLLATERAL and other.stream == one.stream and _is_abort(one)
+            near = other.stream == one.stream or not one.stream
+            lost = other.soft and other.role == table.COLLATERAL and near and _is_abort(one)
             if other.kind.name in ECHOES or other.echo or (other.soft and not lost):
                 continue
             same = other.stream == one.stream or not one.stream or one.rank is None

@@ -116,7 +116,7 @@ def _classify(chain: Chain, one: Raised) -> tuple[table.Kind, str]:
 
 def _kind_of(one: Raised) -> tuple[table.Kind, str]:
     where = " ".join("%s %s" % (frame.path[-80:], frame.function) for frame in one.frames[-6:])
-    words = "\n".join(["%s: %s" % (one.name, one.message[:2000]), *one.notes[:6], where])
+    words = "\n".join(["%s: %s" % (one.name, one.message[:2000]), where, *one.notes[:6]])
     if not one.name:
         return table.kind("python_error"), ""
     return kind_of(words)

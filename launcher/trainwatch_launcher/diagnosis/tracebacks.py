@@ -35,7 +35,8 @@ MOST_NOTE = 600
 BEGINS = re.compile(r"Traceback \(most recent call last\)(?::|[ \t]{0,80}(?:[-─╮]|$))")
 """A header, and no sentence about one."""
 SPAWNED = re.compile(r"-- Process (\d{1,5}) terminated with the following error")
-OTHERS = re.compile(r"(?:wandb|swanlab|srun|slurmstepd|mpirun|prterun|pdsh@[\w.-]{1,60}|COMET \w{4,8}):")
+OTHERS = re.compile(r"(?:wandb|swanlab|srun|slurmstepd|mpirun|prterun|pdsh@[\w.-]{1,60}|COMET \w{4,8}"
+                    r"|cp|mv|rm|ls|cat|tar|mkdir|chmod):")
 """Begins a line of another program, which goes on when this one has ended."""
 NPU_NOTE = re.compile(r"\[(?:ERROR|Error)\](?: \d{4}-\d\d-\d\d-\d\d:\d\d:\d\d \(PID:|: The )")
 """Begins a line of torch_npu's own message, which looks like a logger's."""
