@@ -133,7 +133,8 @@ class Case:
         self._own_words = [one for one in stated if not one.echo and not one.soft and one.line > self.since]
         stated += self._of_ends()
         stated.sort(key=lambda one: one.line)
-        _mark_echoes(stated)
+        self.stated = stated
+        _mark_echoes([one for one in stated if not self._did_without(one)])
         return [one for one in stated if not self._swept(one)]
 
     def _swept(self, one: Statement) -> bool:
