@@ -157,7 +157,8 @@ async def test_the_grid_has_a_cell_for_each_rank_and_leads_to_it(tmp_path):
         await press(pilot, "o")
         shown = screen_text(pilot)
         assert "state" in shown
-        assert "held 3" in shown
+        assert "★ failed first 1" in shown
+        assert "held 2" in shown
         await press(pilot, "g", "right")
         assert "rank 1" in screen_text(pilot)
         await press(pilot, "full_stop")
