@@ -43,10 +43,13 @@ bench: $(VENV)/.dev ## measure the budgets, beside a reference each
 screenshots: $(VENV)/.runtime ## draw screenshots/ again, from real and simulated runs
 	@$(BIN)/python screenshots/make.py $(ARGS)
 
+SCORED = --progress 'trainwatch inspect --points --json {path}' --lint 'trainwatch lint --json {path}' \
+	--diagnose 'trainwatch why --json {path}' --diagnose-run 'trainwatch why --json {path}'
+
 .PHONY: score
 score: $(VENV)/.runtime ## score the parsers on the corpus, where it lies beside the checkout
 	@test -f ../shared/corpus/score.py || { echo 'make score: there is no corpus in ../shared/corpus' >&2; exit 2; }
-	@$(BIN)/python ../shared/corpus/score.py $(ARGS)
+	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python ../shared/corpus/score.py --set ../shared/corpus $(or $(ARGS),$(SCORED))
 
 .PHONY: dist
 dist: $(VENV)/.dev ## build the wheel and the source archive, the same bytes each time
