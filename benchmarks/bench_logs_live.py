@@ -27,7 +27,7 @@ PRESSES = 40
 LIMIT = 5.0
 """Seconds after which a key is not waited for any more."""
 FLAT = float(os.environ.get("BENCH_LOG_FLAT_SECONDS", "180"))
-"""Seconds over which memory is watched; 600 for what issue 6 asks."""
+"""Seconds over which memory is watched; 600 for the ten minutes of the budget."""
 SETTLING = 20.0
 """Seconds at the beginning that do not count: caches fill."""
 HOST = "127.1.0.1"

@@ -12,6 +12,7 @@ from trainwatch.commands.targets import Followed, run_directory
 from trainwatch.model import holding, naming, stacks, text
 from trainwatch.model.state import Run
 from trainwatch.sources.base import SourceError
+from trainwatch.takings import ANSWER_WITHIN, TAKEN_WITHIN
 from trainwatch_launcher.reader.changes import AttemptKey
 from trainwatch_launcher.rundir.stacks import Dump
 
@@ -32,8 +33,6 @@ examples:
   trainwatch stacks RUN --last                what was taken last: after the fact too
   trainwatch stacks RUN --json | jq -r '.groups[] | select(.odd) | .where'
 """
-ANSWER_WITHIN, TAKEN_WITHIN = 10.0, 45.0
-"""Seconds until a launcher has answered that it begins, and until it is through."""
 LOOK_EVERY = 0.1
 
 
