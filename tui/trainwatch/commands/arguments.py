@@ -4,6 +4,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from trainwatch.model import naming
+
 if TYPE_CHECKING:
     from trainwatch.alarm import Alarm
     from trainwatch.config import Options
@@ -44,3 +46,11 @@ def price(written: str) -> float:
     if not 0 <= value < 1e9:
         raise argparse.ArgumentTypeError(f"must be a number from 0 up, like 2.5, not {written!r}")
     return value
+
+
+def ranks(written: str) -> tuple[naming.Name, ...]:
+    """Ranks as a person names them. Raises ArgumentTypeError."""
+    try:
+        return naming.parse(written)
+    except naming.NamingError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

@@ -5,8 +5,9 @@ import argparse
 import sys
 import time
 
+from trainwatch.commands.arguments import ranks
 from trainwatch.commands.targets import Followed, run_directory
-from trainwatch.model import holding, naming, text
+from trainwatch.model import holding, text
 from trainwatch.model.rows import Row, row_of
 from trainwatch.sources.base import SourceError
 from trainwatch_launcher.reader.changes import AttemptKey
@@ -80,20 +81,13 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("target", metavar="TARGET", help="a run directory, a directory of runs for its newest, or ssh://…")
     who = parser.add_mutually_exclusive_group(required=True)
-    who.add_argument("--rank", type=_ranks, metavar="N", help="which ranks: 2, 0-7 or 0-7,12; 2#1, 2.0")
+    who.add_argument("--rank", type=ranks, metavar="N", help="which ranks: 2, 0-7 or 0-7,12; 2#1, 2.0")
     who.add_argument("--collateral", action="store_true", help="all that are held but the one that failed first")
     who.add_argument("--all", action="store_true", help="all that are held; of a rank's directory, that one")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--release", action="store_true", help="end the hold now")
     what.add_argument("--extend", type=_seconds, metavar="TIME", help="hold so much longer: 600 (seconds), 10m, 2h")
     return parser
-
-
-def _ranks(written: str) -> tuple[naming.Name, ...]:
-    try:
-        return naming.parse(written)
-    except naming.NamingError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _seconds(written: str) -> float:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 
 from trainwatch.commands import logs_reading
+from trainwatch.commands.arguments import ranks
 from trainwatch.commands.logs_reading import Line, NothingError, Reading
 from trainwatch.commands.targets import Followed, run_directory
 from trainwatch.loglist import is_log
@@ -56,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     made.add_argument("target", metavar="TARGET", help="a run as for `trainwatch`, or a log, or a directory of logs")
     made.add_argument("more", metavar="LOG", nargs="*", help="more logs that no launcher wrote")
-    made.add_argument("--rank", type=_ranks, metavar="LIST", help="which ranks: 2, 0-7 or 0-7,12; 2#1, 2.0")
+    made.add_argument("--rank", type=ranks, metavar="LIST", help="which ranks: 2, 0-7 or 0-7,12; 2#1, 2.0")
     made.add_argument("-f", "--follow", action="store_true", help="go on as lines come, until all of them have ended")
     made.add_argument("--merge", action="store_true", help="as one, in the order of time")
     made.add_argument("--grep", metavar="RE", help="only lines that match this expression")
@@ -139,13 +140,6 @@ def _query(options: argparse.Namespace) -> Query | None:
         return Query(options.grep, not options.fixed, not options.ignore_case, options.invert)
     except QueryError as error:
         raise TargetError(f"--grep {options.grep}: {error}") from None
-
-
-def _ranks(written: str) -> tuple[naming.Name, ...]:
-    try:
-        return naming.parse(written)
-    except naming.NamingError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _count(written: str) -> int:

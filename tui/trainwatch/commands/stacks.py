@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from trainwatch.commands.arguments import ranks
 from trainwatch.commands.targets import Followed, run_directory
 from trainwatch.model import holding, naming, stacks, text
 from trainwatch.model.state import Run
@@ -68,20 +69,13 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("target", metavar="TARGET", nargs="?",
                         help="a run directory, a directory of runs for its newest, or ssh://…")
-    parser.add_argument("--rank", type=_ranks, metavar="N", help="which ranks: 2, 0-7,12; 2#1, 2.0 (default: all)")
+    parser.add_argument("--rank", type=ranks, metavar="N", help="which ranks: 2, 0-7,12; 2#1, 2.0 (default: all)")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--take", action="store_true", help="take them now (the default)")
     what.add_argument("--last", action="store_true", help="ask nobody: show what was taken last")
     parser.add_argument("--full", action="store_true", help="whole stacks")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
-
-
-def _ranks(written: str) -> tuple[naming.Name, ...]:
-    try:
-        return naming.parse(written)
-    except naming.NamingError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def meant(

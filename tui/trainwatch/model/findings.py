@@ -23,8 +23,6 @@ LASTING = {LAGS: 10.0, SLOW: 10.0, SLOW_GPU: 20.0, IDLE: 30.0}
 """What must be so for so many seconds before it is said: one look may have caught an odd moment."""
 CAUSES = (LOSS, GPU)
 """What may be why a rank failed; all else is what the others do after it."""
-NAMED = 3
-"""So many ranks are named one by one."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ def find(rows: Sequence[Row], now: float) -> list[Finding]:
     found = [finding for row in rows for finding in _of_row(row, now)]
     waiting = pace.waiting(trainers)
     if waiting is not None:
-        all_behind = ranks(waiting.behind, labels)
+        all_behind = naming.ranks(waiting.behind, labels)
         found += [_behind(of_key[key], waiting, labels, all_behind) for key in waiting.behind]
     else:
         found += _elsewhere(rows, labels)
@@ -156,7 +154,7 @@ def _elsewhere(rows: Sequence[Row], labels: Mapping[AttemptKey, str]) -> Iterabl
         assert absent is not None
         others = f"the other {absent.count} ranks wait {absent.wait}"
         said = f"is {absent.where}, {others}"
-        who = ranks(absent.who, labels)
+        who = naming.ranks(absent.who, labels)
         headline = f"{who} {'is' if len(absent.who) == 1 else 'are'} {absent.where}, {others} (stacks)"
         yield Finding(BEHIND, key, labels[key], said, WARNING, headline)
 
@@ -177,19 +175,5 @@ def _sentence(group: Sequence[Finding]) -> str:
         return f"rank {first.label}: {first.said}"
     labels = {one.key: one.label for one in group}
     if first.kind == STALLED:
-        return f"{ranks(tuple(labels), labels)}: {min(group, key=lambda one: one.since).said}"
-    return f"{ranks(tuple(labels), labels)}: {first.said}"
-
-
-def ranks(keys: Sequence[AttemptKey], labels: Mapping[AttemptKey, str]) -> str:
-    """Ranks in few words: `rank 3`, `ranks 0-63`, `9 ranks, the first 3.0`."""
-    names = [labels[key] for key in keys]
-    if len(names) == 1:
-        return f"rank {names[0]}"
-    if all(name.isdigit() for name in names):
-        spans = naming.spans(int(name) for name in names)
-        if spans.count(",") < NAMED:
-            return f"ranks {spans}"
-    if len(names) <= NAMED:
-        return f"ranks {', '.join(names)}"
-    return f"{len(names)} ranks, the first {names[0]}"
+        return f"{naming.ranks(tuple(labels), labels)}: {min(group, key=lambda one: one.since).said}"
+    return f"{naming.ranks(tuple(labels), labels)}: {first.said}"

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainwatch_launcher.reader.changes import AttemptKey
@@ -101,3 +101,21 @@ def spans(ranks: Iterable[int]) -> str:
         else:
             runs.append([rank, rank])
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
+NAMED = 3
+"""So many ranks, or spans of them, are named."""
+
+
+def ranks(keys: Sequence[AttemptKey], labels: Mapping[AttemptKey, str]) -> str:
+    """Ranks in few words: `rank 3`, `ranks 0-63`, `9 ranks, the first 3.0`."""
+    names = [labels.get(key) or label(key) for key in keys]
+    if len(names) == 1:
+        return f"rank {names[0]}"
+    if all(name.isdigit() for name in names):
+        written = spans(int(name) for name in names)
+        if written.count(",") < NAMED:
+            return f"ranks {written}"
+    if len(names) <= NAMED:
+        return f"ranks {', '.join(names)}"
+    return f"{len(names)} ranks, the first {names[0]}"

@@ -226,16 +226,7 @@ def notes(dumps: Mapping[AttemptKey, Dump], labels: Mapping[AttemptKey, str]) ->
     for key, dump in sorted(dumps.items()):
         if dump.note:
             said[dump.note].append(key)
-    return tuple(f"{_ranks(keys, labels)}: {note}" for note, keys in said.items())
-
-
-def _ranks(keys: Sequence[AttemptKey], labels: Mapping[AttemptKey, str]) -> str:
-    names = [labels.get(key) or naming.label(key) for key in keys]
-    if len(names) == 1:
-        return f"rank {names[0]}"
-    if all(name.isdigit() for name in names):
-        return f"ranks {naming.spans(int(name) for name in names)}"
-    return f"{len(names)} ranks"
+    return tuple(f"{naming.ranks(keys, labels)}: {note}" for note, keys in said.items())
 
 
 MOST_FRAMES = 60

@@ -13,7 +13,7 @@ from textual.widgets.option_list import Option
 
 from trainwatch import actions
 from trainwatch.model import stacks, text
-from trainwatch.model.findings import ranks
+from trainwatch.model.naming import ranks
 from trainwatch.model.stacks import Group, Round
 from trainwatch.screens import stacks_rows, wishes
 from trainwatch.screens.feed import Feed
